@@ -1,0 +1,70 @@
+// A set of elements of one tensor, by row-major linear index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sherlorch {
+
+// Half-open range of linear indices.
+struct Run {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const Run&) const = default;
+};
+
+// Sorted, disjoint, non-adjacent runs. Where a set would need more than kMaxRuns of them it turns coarse: runs are
+// widened to multiples of a growing power of two until they fit, so a coarse set holds every element that was put in
+// and maybe neighbours of them, never fewer.
+class ElementSet {
+ public:
+  // Chosen: 65,536 runs are 1 MiB, which keeps a half-bad tensor of 100,000 elements exact.
+  static constexpr std::size_t kMaxRuns = std::size_t{1} << 16;
+
+  ElementSet() = default;
+  static ElementSet range(std::int64_t begin, std::int64_t end);
+  // From indices in any order, with repetitions.
+  static ElementSet of(std::vector<std::int64_t> indices);
+
+  // Appends a run. REQUIRES: begin is not before the end of the last run (runs arrive in order).
+  void append(std::int64_t begin, std::int64_t end);
+
+  bool empty() const noexcept { return runs_.empty(); }
+  std::int64_t count() const noexcept;
+  std::int64_t first() const noexcept { return runs_.empty() ? -1 : runs_.front().begin; }
+  bool contains(std::int64_t index) const noexcept;
+  bool intersects(const ElementSet& other) const noexcept;
+  bool coarse() const noexcept { return coarse_; }
+  void mark_coarse() noexcept { coarse_ = true; }
+  std::span<const Run> runs() const noexcept { return runs_; }
+  std::size_t bytes() const noexcept { return runs_.capacity() * sizeof(Run); }
+
+  // Calls f(index) for each element, in order; stops early when f returns false.
+  template <typename F>
+  void for_each(F&& f) const {
+    for (const Run& run : runs_) {
+      for (std::int64_t i = run.begin; i < run.end; ++i) {
+        if (!f(i)) return;
+      }
+    }
+  }
+
+  friend ElementSet set_union(const ElementSet& a, const ElementSet& b);
+  friend ElementSet set_intersection(const ElementSet& a, const ElementSet& b);
+  friend ElementSet set_difference(const ElementSet& a, const ElementSet& b);
+  bool operator==(const ElementSet& other) const { return runs_ == other.runs_; }
+
+ private:
+  void coarsen();
+
+  std::vector<Run> runs_;
+  bool coarse_ = false;
+};
+
+ElementSet set_union(const ElementSet& a, const ElementSet& b);
+ElementSet set_intersection(const ElementSet& a, const ElementSet& b);
+ElementSet set_difference(const ElementSet& a, const ElementSet& b);
+
+}  // namespace sherlorch

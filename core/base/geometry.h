@@ -1,0 +1,38 @@
+// Where the elements of a tensor lie in its storage.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sherlorch {
+
+// A strided view of a storage. Element (i0, i1, ...) starts at byte offset + sum(ik * strides[k]).
+// An owning, cold-path type; the hot path reads the tensor's own arrays.
+struct Geometry {
+  std::int64_t offset = 0;            // bytes from the start of the storage to element 0
+  std::uint32_t item_size = 0;        // bytes an element
+  std::vector<std::int64_t> sizes;    // elements
+  std::vector<std::int64_t> strides;  // bytes
+
+  bool operator==(const Geometry&) const = default;
+
+  std::int64_t numel() const noexcept;
+  // True if the elements lie side by side in row-major order (zero-element and 0-dim tensors included).
+  bool contiguous() const noexcept;
+  // The half-open range of bytes that holds every element; empty (begin == end) for a tensor without elements.
+  std::int64_t begin_byte() const noexcept;
+  std::int64_t end_byte() const noexcept;
+  // Byte offset of the element with this row-major linear index. REQUIRES: 0 <= linear < numel().
+  std::int64_t byte_of(std::int64_t linear) const noexcept;
+  // Coordinates of that element, one per dimension.
+  std::vector<std::int64_t> index_of(std::int64_t linear) const;
+  // Row-major linear index of the element that starts at this byte; -1 if none does. Where several elements share the
+  // byte (stride 0), the first one.
+  std::int64_t linear_of_byte(std::int64_t byte) const noexcept;
+};
+
+// Row-major contiguous geometry of this shape at this byte offset.
+Geometry contiguous_geometry(std::span<const std::int64_t> sizes, std::uint32_t item_size, std::int64_t offset = 0);
+
+}  // namespace sherlorch

@@ -1,0 +1,136 @@
+// The cold record of one op that had something to do with a non-finite value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/element_set.h"
+#include "core/base/geometry.h"
+#include "core/base/ids.h"
+
+namespace sherlorch {
+
+// Which elements of a tensor are bad, by class. Linear indices are row-major in that tensor's shape.
+struct BadElements {
+  ElementSet nan;
+  ElementSet pos_inf;
+  ElementSet neg_inf;
+
+  bool empty() const noexcept { return nan.empty() && pos_inf.empty() && neg_inf.empty(); }
+  std::int64_t count() const noexcept { return nan.count() + pos_inf.count() + neg_inf.count(); }
+  ElementSet all() const { return set_union(set_union(nan, pos_inf), neg_inf); }
+  bool coarse() const noexcept { return nan.coarse() || pos_inf.coarse() || neg_inf.coarse(); }
+};
+
+// One tensor that an op read or wrote.
+struct TensorFacts {
+  std::uint16_t arg = 0;         // index of the schema's argument (of the return value, for an output that is none)
+  std::uint16_t list_index = 0;  // position inside a list argument
+  StorageKey storage = 0;
+  Geometry geometry;             // item_size, sizes and strides as the op saw them
+  DType dtype = DType::kOther;
+  std::uint8_t scalar_type = 0;  // c10::ScalarType, for the name of types that cannot be non-finite
+  bool is_parameter = false;     // a leaf that requires grad
+  // The values of an index, mask or other integer operand that decides where elements go (row-major; bool as 0/1);
+  // empty where the operator has no use for them or there were more than kMaxIndexValues.
+  std::vector<std::int64_t> integer_values;
+  static constexpr std::size_t kMaxIndexValues = std::size_t{1} << 20;
+};
+
+// A number, bool or list of ints among the arguments.
+struct ScalarArg {
+  enum class Kind : std::uint8_t { kInt, kDouble, kBool, kIntList, kNone };
+  std::uint16_t arg = 0;  // index of the schema's argument
+  Kind kind = Kind::kNone;
+  std::int64_t i = 0;     // kInt, kBool
+  double d = 0;           // kDouble
+  std::vector<std::int64_t> list;  // kIntList
+};
+
+class OpRecord;
+
+// Bad elements of an input and the op that wrote them.
+struct ReadEdge {
+  OpRecord* writer = nullptr;  // owned by the OpStore, held by a reference count
+  std::uint16_t output = 0;    // index into writer->outputs
+  ElementSet elements;         // linear indices of the *input* tensor
+};
+
+struct InputRecord {
+  TensorFacts facts;
+  BadElements bad;              // what of this input was non-finite when it was read
+  std::vector<ReadEdge> edges;  // who wrote that; disjoint; together they cover `bad`
+  bool overwritten = false;     // an in-place op wrote over it; `bad` is then what the shadow knew
+};
+
+struct OutputRecord {
+  TensorFacts facts;
+  BadElements bad;   // what of it was non-finite when it had been written
+  float largest = 0; // largest magnitude seen by the scan
+  bool alias = false;      // a view: nothing was written; `bad` repeats what the memory held
+};
+
+// What was read off the operands of a culprit while it was still on the stack.
+struct OperandSample {
+  std::uint16_t input = 0;   // index into inputs, for tensors
+  bool is_slice = false;     // the output element depends on many elements: min/max/sum/count are set, value is not
+  bool available = true;     // false: overwritten by an in-place op before it could be read
+  double value = 0;
+  double min = 0, max = 0, sum = 0;
+  std::int64_t count = 0;
+};
+struct WitnessSample {
+  std::uint16_t output = 0;
+  std::int64_t linear = 0;  // element of that output
+  double value = 0;
+  std::vector<OperandSample> operands;
+};
+// Finite range of an operand.
+struct OperandRange {
+  bool known = false;
+  double min = 0;
+  double max = 0;
+};
+
+enum class OpKind : std::uint8_t {
+  kOp,        // an operator of the user's program
+  kView,      // gave another view of bad memory; wrote nothing
+  kOrigin,    // not an op: memory that was bad before any op touched it (see origin)
+};
+
+enum class OriginKind : std::uint8_t { kNone, kInput, kConstant, kUninitialized, kExternal };
+
+class OpRecord {
+ public:
+  OpSeq seq = 0;
+  OperatorId op = 0;
+  SiteId site = 0;
+  ModuleId module = 0;
+  ThreadId thread = 0;
+  Phase phase = Phase::kForward;
+  OpKind kind = OpKind::kOp;
+  OriginKind origin = OriginKind::kNone;
+  bool inside_forwarded = false;  // reached through a __torch_dispatch__ handler that only passed the call on
+
+  // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
+  std::uint32_t autograd_node = 0;     // string id; 0: none
+  bool engine_work = false;            // between nodes: hooks, fan-out additions, undone broadcasts
+  std::int64_t node_sequence = -1;     // sequence number of that node
+  std::uint64_t node_thread = 0;       // torch's logical id of the thread of its forward op
+
+  std::vector<InputRecord> inputs;
+  std::vector<OutputRecord> outputs;
+  std::vector<ScalarArg> args;
+  std::vector<SiteId> stack;           // outermost first; only for ops that introduced something
+  std::vector<WitnessSample> witness;
+  std::vector<OperandRange> ranges;    // one an input
+  std::uint16_t origin_arg = 0;        // kOrigin: the argument of the first reader
+  OpSeq last_writer = 0;               // kOrigin, external: the op that had written these bytes, if the recorder knows
+
+  std::uint32_t references = 0;        // kept by OpStore
+};
+
+}  // namespace sherlorch
