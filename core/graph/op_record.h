@@ -54,23 +54,30 @@ class OpRecord;
 
 // Bad elements of an input and the op that wrote them.
 struct ReadEdge {
-  OpRecord* writer = nullptr;  // owned by the OpStore, held by a reference count
+  OpRecord* writer = nullptr;  // held by a reference count of the OpStore
   std::uint16_t output = 0;    // index into writer->outputs
+  std::int64_t delta = 0;      // bytes to add to an offset in the input's storage to get one in the writer's
   ElementSet elements;         // linear indices of the *input* tensor
+  std::uint64_t folded = 0;    // ops between the two that were let go to keep the history within its cap
 };
 
 struct InputRecord {
   TensorFacts facts;
   BadElements bad;              // what of this input was non-finite when it was read
+  ElementSet deliberate;        // those of them that are infinities the program asked for
   std::vector<ReadEdge> edges;  // who wrote that; disjoint; together they cover `bad`
+  OpRecord* via = nullptr;      // the view op through which it was read, if any; held by a reference count
   bool overwritten = false;     // an in-place op wrote over it; `bad` is then what the shadow knew
+  bool scalar = false;          // a Python number that had been taken out of a tensor with item(); no geometry
 };
 
 struct OutputRecord {
   TensorFacts facts;
-  BadElements bad;   // what of it was non-finite when it had been written
-  float largest = 0; // largest magnitude seen by the scan
-  bool alias = false;      // a view: nothing was written; `bad` repeats what the memory held
+  BadElements bad;        // what of it was non-finite when it had been written
+  ElementSet introduced;  // bad elements that this op made: out of finite values, or out of deliberate infinities alone
+  ElementSet converted;   // the part of `introduced` that was made out of deliberate infinities
+  ElementSet deliberate;  // infinities that the program asked for, here or before, unchanged in kind
+  float largest = 0;      // largest magnitude seen by the scan
 };
 
 // What was read off the operands of a culprit while it was still on the stack.
@@ -113,13 +120,15 @@ class OpRecord {
   Phase phase = Phase::kForward;
   OpKind kind = OpKind::kOp;
   OriginKind origin = OriginKind::kNone;
-  bool inside_forwarded = false;  // reached through a __torch_dispatch__ handler that only passed the call on
+  bool constant_nan = false;    // a NaN among its Python numbers
+  bool unmapped = false;        // it has bad inputs and no element map: every output element was taken to depend on all
 
   // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
   std::uint32_t autograd_node = 0;     // string id; 0: none
   bool engine_work = false;            // between nodes: hooks, fan-out additions, undone broadcasts
   std::int64_t node_sequence = -1;     // sequence number of that node
-  std::uint64_t node_thread = 0;       // torch's logical id of the thread of its forward op
+  OperatorId forward_op = 0;           // the forward op whose backward this is, if the recorder still held it
+  OpSeq forward_seq = 0;
 
   std::vector<InputRecord> inputs;
   std::vector<OutputRecord> outputs;
@@ -130,7 +139,18 @@ class OpRecord {
   std::uint16_t origin_arg = 0;        // kOrigin: the argument of the first reader
   OpSeq last_writer = 0;               // kOrigin, external: the op that had written these bytes, if the recorder knows
 
-  std::uint32_t references = 0;        // kept by OpStore
+  bool has_bad_input() const noexcept {
+    for (const InputRecord& input : inputs) {
+      if (!input.bad.empty()) return true;
+    }
+    return false;
+  }
+
+ private:
+  friend class OpStore;
+  std::uint32_t references_ = 0;
+  OpRecord* older_ = nullptr;  // all records, in the order in which they were made
+  OpRecord* newer_ = nullptr;
 };
 
 }  // namespace sherlorch

@@ -1,0 +1,42 @@
+// Owner of the cold op records. A record lives as long as something descends from it: a shadowed storage that it wrote,
+// or a later record that read what it wrote. Not thread-safe: the recorder's lock guards it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/graph/op_record.h"
+
+namespace sherlorch {
+
+class OpStore {
+ public:
+  // Chosen: at about 600 bytes a record in a chain of small ops, some 80 MB in a run that has been NaN for long.
+  static constexpr std::size_t kDefaultCap = std::size_t{1} << 17;
+
+  explicit OpStore(std::size_t cap = kDefaultCap) : cap_(cap) {}
+  ~OpStore();
+  OpStore(const OpStore&) = delete;
+  OpStore& operator=(const OpStore&) = delete;
+
+  // Takes the record in, with one reference that the caller gives back by release(). The writers and views that its
+  // inputs point at must be alive; they get a reference each.
+  OpRecord* add(std::unique_ptr<OpRecord> record);
+  void retain(OpRecord* record) noexcept { ++record->references_; }
+  // Gives a reference back; the last one frees the record and, in a loop and not by recursion, what only it held.
+  void release(OpRecord* record) noexcept;
+
+  std::size_t size() const noexcept { return size_; }
+  std::uint64_t folded() const noexcept { return folded_; }
+
+ private:
+  void fold_oldest();
+
+  std::size_t cap_;
+  std::size_t size_ = 0;
+  std::uint64_t folded_ = 0;
+  OpRecord* oldest_ = nullptr;
+  OpRecord* newest_ = nullptr;
+};
+
+}  // namespace sherlorch
