@@ -18,6 +18,8 @@ add_library(sherlorch_flags INTERFACE)
 target_compile_options(
   sherlorch_flags
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${SHERLORCH_WERROR}>:-Werror>
+            # g++ 12 warns falsely of std::string's own operator+ (its bug 105651).
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
             # Within the library a call to one of its own functions may be inlined and skips the PLT.
             -fno-semantic-interposition)
 
