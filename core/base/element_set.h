@@ -17,7 +17,10 @@ struct Run {
 
 // Sorted, disjoint, non-adjacent runs. Where a set would need more than kMaxRuns of them it turns coarse: runs are
 // widened to multiples of a growing power of two until they fit, so a coarse set holds every element that was put in
-// and maybe neighbours of them, never fewer.
+// and maybe neighbours of them, never fewer. Even a coarse set never reaches before its first element or past its last:
+// first() stays exact, and every member is a valid index of the tensor.
+//
+// Indices are not negative. Not thread-safe for writers. Appending is amortised O(1).
 class ElementSet {
  public:
   // Chosen: 65,536 runs are 1 MiB, which keeps a half-bad tensor of 100,000 elements exact.
@@ -28,8 +31,20 @@ class ElementSet {
   // From indices in any order, with repetitions.
   static ElementSet of(std::vector<std::int64_t> indices);
 
-  // Appends a run. REQUIRES: begin is not before the end of the last run (runs arrive in order).
-  void append(std::int64_t begin, std::int64_t end);
+  // Appends a run; an empty one (begin >= end) changes nothing. REQUIRES: begin is not before the end of the last run
+  // (runs arrive in order).
+  void append(std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    if (!runs_.empty() && begin <= runs_.back().end) {
+      if (end > runs_.back().end) runs_.back().end = end;
+    } else if (shift_ == 0 && runs_.size() < kMaxRuns) {
+      runs_.push_back({begin, end});
+    } else {
+      append_coarse(begin, end);
+    }
+  }
+  // Widens runs, as above, until there are at most `max_runs` of them (at least 1).
+  void coarsen_to(std::size_t max_runs);
 
   bool empty() const noexcept { return runs_.empty(); }
   std::int64_t count() const noexcept;
@@ -57,12 +72,17 @@ class ElementSet {
   bool operator==(const ElementSet& other) const { return runs_ == other.runs_; }
 
  private:
-  void coarsen();
+  void append_coarse(std::int64_t begin, std::int64_t end);
+  void merge_at_granularity();
 
   std::vector<Run> runs_;
+  unsigned shift_ = 0;  // gaps are kept where they hold a whole multiple of 2^shift_; 0 while exact
   bool coarse_ = false;
 };
 
+// Linear in the number of runs. The result is coarse if an operand is. Union and intersection of coarse sets hold every
+// element that they should. The difference takes a coarse `b` at its word, so that equal patterns cancel: elements of
+// `a` that only b's widening covers are missing from it.
 ElementSet set_union(const ElementSet& a, const ElementSet& b);
 ElementSet set_intersection(const ElementSet& a, const ElementSet& b);
 ElementSet set_difference(const ElementSet& a, const ElementSet& b);

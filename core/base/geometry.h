@@ -29,7 +29,10 @@ struct Geometry {
   std::vector<std::int64_t> index_of(std::int64_t linear) const;
   // Row-major linear index of the element that starts at this byte; -1 if none does. Where several elements share the
   // byte (stride 0), the first one.
+  // O(ndim) unless elements overlap in an irregular way (as_strided); then a bounded search.
   std::int64_t linear_of_byte(std::int64_t byte) const noexcept;
+  // Row-major linear index of the first element one of whose item_size bytes is this one; -1 if none. Same cost.
+  std::int64_t linear_containing(std::int64_t byte) const noexcept;
 };
 
 // Row-major contiguous geometry of this shape at this byte offset.
