@@ -1,0 +1,70 @@
+// How each dtype spells NaN and infinity in bits. Internal to core/scan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/dtype.h"
+
+namespace sherlorch::scan {
+
+// The parts of an element (one, or two of a complex type) as bit patterns.
+struct Format {
+  std::uint8_t part_size = 0;  // bytes
+  std::uint8_t parts = 0;      // an element
+  // A part is NaN if ((bits ^ flip) & mask) > nan_above, as unsigned numbers of part_size bytes.
+  std::uint64_t flip = 0;
+  std::uint64_t mask = 0;
+  std::uint64_t nan_above = 0;
+  // The patterns of the infinities; a NaN's pattern in formats without them.
+  std::uint64_t pos_inf = 0;
+  std::uint64_t neg_inf = 0;
+  // What max_bits() returns is non-finite from here on.
+  std::uint64_t nonfinite_from = 0;
+};
+
+namespace internal {
+
+constexpr Format ieee(std::uint8_t part_size, std::uint8_t parts, std::uint64_t infinity) {
+  const std::uint64_t sign = std::uint64_t{1} << (8 * part_size - 1);
+  return {part_size, parts, 0, sign - 1, infinity, infinity, infinity | sign, infinity};
+}
+
+}  // namespace internal
+
+constexpr Format format_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kFloat16:
+      return internal::ieee(2, 1, 0x7c00);
+    case DType::kComplex32:
+      return internal::ieee(2, 2, 0x7c00);
+    case DType::kBFloat16:
+      return internal::ieee(2, 1, 0x7f80);
+    case DType::kFloat32:
+      return internal::ieee(4, 1, 0x7f800000);
+    case DType::kComplex64:
+      return internal::ieee(4, 2, 0x7f800000);
+    case DType::kFloat64:
+      return internal::ieee(8, 1, 0x7ff0000000000000);
+    case DType::kComplex128:
+      return internal::ieee(8, 2, 0x7ff0000000000000);
+    case DType::kFloat8E5M2:
+      return internal::ieee(1, 1, 0x7c);
+    case DType::kFloat8E4M3FN:  // 0x7f and 0xff
+      return {1, 1, 0, 0x7f, 0x7e, 0x7f, 0x7f, 0x7f};
+    case DType::kFloat8E4M3FNUZ:  // 0x80, the one pattern that 0x7f turns into 0xff
+    case DType::kFloat8E5M2FNUZ:
+      return {1, 1, 0x7f, 0xff, 0xfe, 0x80, 0x80, 0x80};
+    case DType::kFloat8E8M0FNU:  // 0xff
+      return {1, 1, 0, 0xff, 0xfe, 0xff, 0xff, 0xff};
+    case DType::kOther:
+    case DType::kNumDTypes:
+      break;
+  }
+  return {};
+}
+
+// The value of one part.
+double decode_part(std::uint64_t bits, DType dtype) noexcept;
+
+}  // namespace sherlorch::scan

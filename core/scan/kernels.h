@@ -1,0 +1,61 @@
+// The loops over memory, one set per instruction set. Internal to core/scan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/scan/format.h"
+
+namespace sherlorch::scan {
+
+// A plane of parts: `rows` runs of `count` parts, steps in bytes and not negative.
+struct Plane {
+  const unsigned char* data = nullptr;
+  std::size_t count = 0;
+  std::size_t step = 0;
+  std::size_t rows = 1;
+  std::size_t row_step = 0;
+};
+
+// One bit a part, 64 to a word.
+struct ClassMasks {
+  std::uint64_t* nan;
+  std::uint64_t* pos_inf;
+  std::uint64_t* neg_inf;
+};
+
+// Pointers, not virtual functions, so that the tables are constants that need no construction. No kernel needs its data
+// aligned.
+struct Kernels {
+  // Largest (bits & mask) of `count` parts; 0 if there are none.
+  std::uint64_t (*max8)(const void*, std::size_t count, std::uint8_t mask) noexcept;
+  // Largest (bits & 0x7f), or 0x80 if that pattern itself, the NaN of the fnuz formats, is there.
+  std::uint64_t (*max8_fnuz)(const void*, std::size_t count) noexcept;
+  // Without the sign bit.
+  std::uint64_t (*max16)(const void*, std::size_t count) noexcept;
+  std::uint64_t (*max32)(const void*, std::size_t count) noexcept;
+  std::uint64_t (*max64)(const void*, std::size_t count) noexcept;
+  // The classes of 64 * `words` parts. Returns false if all are finite. One for each part size: 1, 2, 4, 8.
+  bool (*classify8)(const void*, std::size_t words, const Format&, ClassMasks) noexcept;
+  bool (*classify16)(const void*, std::size_t words, const Format&, ClassMasks) noexcept;
+  bool (*classify32)(const void*, std::size_t words, const Format&, ClassMasks) noexcept;
+  bool (*classify64)(const void*, std::size_t words, const Format&, ClassMasks) noexcept;
+};
+
+// The best set for this machine. Right from the first instruction of the process on: before the machine has been asked
+// what it can do (a static initialiser asks), this is the portable set.
+const Kernels& kernels() noexcept;
+
+const Kernels& portable_kernels() noexcept;
+// nullptr where neither the compiler nor the machine has it.
+const Kernels* avx2_kernels() noexcept;
+const Kernels* avx512_kernels() noexcept;
+
+// Largest magnitude pattern of `count` parts of this dtype, comparable with Format::nonfinite_from.
+std::uint64_t max_bits(const void* data, std::size_t count, DType dtype) noexcept;
+// The same for parts that are not side by side.
+std::uint64_t max_bits(const Plane& plane, DType dtype) noexcept;
+
+bool classify(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept;
+
+}  // namespace sherlorch::scan

@@ -1,0 +1,169 @@
+// The kernels for AVX2. Per-function targets: the file itself is compiled for the baseline machine.
+#include "core/scan/kernels.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#include "core/scan/max_loop.h"
+
+#define SHERLORCH_AVX2 __attribute__((target("avx2")))
+
+namespace sherlorch::scan {
+namespace {
+
+constexpr std::size_t kBytes = 32;
+
+SHERLORCH_AVX2 std::uint64_t max8(const void* p, std::size_t n, std::uint8_t mask) noexcept {
+  return max_loop<std::uint8_t, kBytes>(p, n, MaskKey<std::uint8_t>{mask});
+}
+
+SHERLORCH_AVX2 std::uint64_t max8_fnuz(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint8_t, kBytes>(p, n, FnuzKey{});
+}
+
+SHERLORCH_AVX2 std::uint64_t max16(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint16_t, kBytes>(p, n, kUnsigned<std::uint16_t>);
+}
+
+SHERLORCH_AVX2 std::uint64_t max32(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint32_t, kBytes>(p, n, kUnsigned<std::uint32_t>);
+}
+
+SHERLORCH_AVX2 std::uint64_t max64(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint64_t, kBytes>(p, n, kUnsigned<std::uint64_t>);
+}
+
+SHERLORCH_AVX2 inline __m256i load(const unsigned char* p) noexcept {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+
+// One struct a part size: comparisons by lane, and `bits` of 64 / kVectors lanes out of one vector of comparisons.
+struct Lanes8 {
+  static constexpr unsigned kVectors = 2;
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
+    return _mm256_set1_epi8(static_cast<char>(x));
+  }
+  // There is no unsigned comparison; `least` is one above the threshold.
+  SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
+    return _mm256_cmpeq_epi8(_mm256_max_epu8(v, least), v);
+  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
+    return _mm256_cmpeq_epi8(a, b);
+  }
+  SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
+    return static_cast<std::uint32_t>(_mm256_movemask_epi8(v));
+  }
+};
+
+struct Lanes16 {
+  static constexpr unsigned kVectors = 4;
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
+    return _mm256_set1_epi16(static_cast<short>(x));
+  }
+  SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
+    return _mm256_cmpeq_epi16(_mm256_max_epu16(v, least), v);
+  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
+    return _mm256_cmpeq_epi16(a, b);
+  }
+  SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
+    const __m128i packed =
+        _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(packed));
+  }
+};
+
+struct Lanes32 {
+  static constexpr unsigned kVectors = 8;
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
+    return _mm256_set1_epi32(static_cast<int>(x));
+  }
+  SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
+    return _mm256_cmpeq_epi32(_mm256_max_epu32(v, least), v);
+  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
+    return _mm256_cmpeq_epi32(a, b);
+  }
+  SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(v)));
+  }
+};
+
+struct Lanes64 {
+  static constexpr unsigned kVectors = 16;
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
+    return _mm256_set1_epi64x(static_cast<long long>(x));
+  }
+  // Signed: the sign is masked off before.
+  SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
+    return _mm256_andnot_si256(_mm256_cmpgt_epi64(least, v), _mm256_set1_epi64x(-1));
+  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
+    return _mm256_cmpeq_epi64(a, b);
+  }
+  SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
+    return static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(v)));
+  }
+};
+
+template <typename Lanes>
+SHERLORCH_AVX2 bool classify_lanes(const void* data, std::size_t words, const Format& format,
+                                   ClassMasks masks) noexcept {
+  const auto* p = static_cast<const unsigned char*>(data);
+  const __m256i flip = Lanes::spread(format.flip);
+  const __m256i mask = Lanes::spread(format.mask);
+  const __m256i least_nan = Lanes::spread(format.nan_above + 1);
+  const __m256i positive = Lanes::spread(format.pos_inf);
+  const __m256i negative = Lanes::spread(format.neg_inf);
+  std::uint64_t any = 0;
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t nan = 0;
+    std::uint64_t pos_inf = 0;
+    std::uint64_t neg_inf = 0;
+    for (unsigned i = 0; i < Lanes::kVectors; ++i, p += kBytes) {
+      const unsigned shift = i * (64 / Lanes::kVectors);
+      const __m256i v = load(p);
+      const __m256i key = _mm256_and_si256(_mm256_xor_si256(v, flip), mask);
+      nan |= Lanes::bits(Lanes::at_least(key, least_nan)) << shift;
+      pos_inf |= Lanes::bits(Lanes::equal(v, positive)) << shift;
+      neg_inf |= Lanes::bits(Lanes::equal(v, negative)) << shift;
+    }
+    masks.nan[word] = nan;
+    masks.pos_inf[word] = pos_inf & ~nan;
+    masks.neg_inf[word] = neg_inf & ~nan;
+    any |= nan | pos_inf | neg_inf;
+  }
+  return any != 0;
+}
+
+constexpr Kernels kAvx2 = {
+    .max8 = max8,
+    .max8_fnuz = max8_fnuz,
+    .max16 = max16,
+    .max32 = max32,
+    .max64 = max64,
+    .classify8 = classify_lanes<Lanes8>,
+    .classify16 = classify_lanes<Lanes16>,
+    .classify32 = classify_lanes<Lanes32>,
+    .classify64 = classify_lanes<Lanes64>,
+};
+
+}  // namespace
+
+const Kernels* avx2_kernels() noexcept {
+  __builtin_cpu_init();  // this may run before the runtime's own constructors
+  return __builtin_cpu_supports("avx2") ? &kAvx2 : nullptr;
+}
+
+}  // namespace sherlorch::scan
+
+#else
+
+namespace sherlorch::scan {
+
+const Kernels* avx2_kernels() noexcept { return nullptr; }
+
+}  // namespace sherlorch::scan
+
+#endif

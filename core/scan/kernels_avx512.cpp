@@ -1,0 +1,152 @@
+// The kernels for AVX-512 (F, BW, VL). Per-function targets: the file itself is compiled for the baseline machine.
+#include "core/scan/kernels.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#include "core/scan/max_loop.h"
+
+#define SHERLORCH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
+
+namespace sherlorch::scan {
+namespace {
+
+constexpr std::size_t kBytes = 64;
+
+SHERLORCH_AVX512 std::uint64_t max8(const void* p, std::size_t n, std::uint8_t mask) noexcept {
+  return max_loop<std::uint8_t, kBytes>(p, n, MaskKey<std::uint8_t>{mask});
+}
+
+SHERLORCH_AVX512 std::uint64_t max8_fnuz(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint8_t, kBytes>(p, n, FnuzKey{});
+}
+
+SHERLORCH_AVX512 std::uint64_t max16(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint16_t, kBytes>(p, n, kUnsigned<std::uint16_t>);
+}
+
+SHERLORCH_AVX512 std::uint64_t max32(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint32_t, kBytes>(p, n, kUnsigned<std::uint32_t>);
+}
+
+SHERLORCH_AVX512 std::uint64_t max64(const void* p, std::size_t n) noexcept {
+  return max_loop<std::uint64_t, kBytes>(p, n, kUnsigned<std::uint64_t>);
+}
+
+// One struct a part size: a vector holds 64 / kVectors lanes.
+struct Lanes8 {
+  static constexpr unsigned kVectors = 1;
+  SHERLORCH_AVX512 static __m512i spread(std::uint64_t x) noexcept {
+    return _mm512_set1_epi8(static_cast<char>(x));
+  }
+  SHERLORCH_AVX512 static std::uint64_t above(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpgt_epu8_mask(a, b);
+  }
+  SHERLORCH_AVX512 static std::uint64_t equal(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpeq_epi8_mask(a, b);
+  }
+};
+
+struct Lanes16 {
+  static constexpr unsigned kVectors = 2;
+  SHERLORCH_AVX512 static __m512i spread(std::uint64_t x) noexcept {
+    return _mm512_set1_epi16(static_cast<short>(x));
+  }
+  SHERLORCH_AVX512 static std::uint64_t above(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpgt_epu16_mask(a, b);
+  }
+  SHERLORCH_AVX512 static std::uint64_t equal(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpeq_epi16_mask(a, b);
+  }
+};
+
+struct Lanes32 {
+  static constexpr unsigned kVectors = 4;
+  SHERLORCH_AVX512 static __m512i spread(std::uint64_t x) noexcept {
+    return _mm512_set1_epi32(static_cast<int>(x));
+  }
+  SHERLORCH_AVX512 static std::uint64_t above(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpgt_epu32_mask(a, b);
+  }
+  SHERLORCH_AVX512 static std::uint64_t equal(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpeq_epi32_mask(a, b);
+  }
+};
+
+struct Lanes64 {
+  static constexpr unsigned kVectors = 8;
+  SHERLORCH_AVX512 static __m512i spread(std::uint64_t x) noexcept {
+    return _mm512_set1_epi64(static_cast<long long>(x));
+  }
+  SHERLORCH_AVX512 static std::uint64_t above(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpgt_epu64_mask(a, b);
+  }
+  SHERLORCH_AVX512 static std::uint64_t equal(__m512i a, __m512i b) noexcept {
+    return _mm512_cmpeq_epi64_mask(a, b);
+  }
+};
+
+template <typename Lanes>
+SHERLORCH_AVX512 bool classify_lanes(const void* data, std::size_t words, const Format& format,
+                                     ClassMasks masks) noexcept {
+  const auto* p = static_cast<const unsigned char*>(data);
+  const __m512i flip = Lanes::spread(format.flip);
+  const __m512i mask = Lanes::spread(format.mask);
+  const __m512i nan_above = Lanes::spread(format.nan_above);
+  const __m512i positive = Lanes::spread(format.pos_inf);
+  const __m512i negative = Lanes::spread(format.neg_inf);
+  std::uint64_t any = 0;
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t nan = 0;
+    std::uint64_t pos_inf = 0;
+    std::uint64_t neg_inf = 0;
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < Lanes::kVectors; ++i, p += kBytes) {
+      const unsigned shift = i * (64 / Lanes::kVectors);
+      const __m512i v = _mm512_loadu_si512(p);
+      const __m512i key = _mm512_and_si512(_mm512_xor_si512(v, flip), mask);
+      nan |= Lanes::above(key, nan_above) << shift;
+      pos_inf |= Lanes::equal(v, positive) << shift;
+      neg_inf |= Lanes::equal(v, negative) << shift;
+    }
+    masks.nan[word] = nan;
+    masks.pos_inf[word] = pos_inf & ~nan;
+    masks.neg_inf[word] = neg_inf & ~nan;
+    any |= nan | pos_inf | neg_inf;
+  }
+  return any != 0;
+}
+
+constexpr Kernels kAvx512 = {
+    .max8 = max8,
+    .max8_fnuz = max8_fnuz,
+    .max16 = max16,
+    .max32 = max32,
+    .max64 = max64,
+    .classify8 = classify_lanes<Lanes8>,
+    .classify16 = classify_lanes<Lanes16>,
+    .classify32 = classify_lanes<Lanes32>,
+    .classify64 = classify_lanes<Lanes64>,
+};
+
+}  // namespace
+
+const Kernels* avx512_kernels() noexcept {
+  __builtin_cpu_init();  // this may run before the runtime's own constructors
+  const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512vl");
+  return supported ? &kAvx512 : nullptr;
+}
+
+}  // namespace sherlorch::scan
+
+#else
+
+namespace sherlorch::scan {
+
+const Kernels* avx512_kernels() noexcept { return nullptr; }
+
+}  // namespace sherlorch::scan
+
+#endif

@@ -1,0 +1,152 @@
+// The loop that finds the largest magnitude pattern, to be inlined into one function per instruction set. Internal.
+//
+// Written in the compilers' generic vectors: the same text becomes AVX-512, AVX2, SSE2 or NEON by the target of the
+// function around it, at -O2 too, where GCC 12 does not vectorise such a loop by itself. A maximum may take the same
+// part twice, so the ends of a buffer are covered by vectors that overlap others rather than by scalar loops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace sherlorch::scan {
+
+#define SHERLORCH_INLINE inline __attribute__((always_inline))
+
+template <typename T, std::size_t kBytes>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kBytes)));
+};
+
+// Wider parts are compared as signed numbers: their sign bit is masked off, and SSE2 and AVX2 lack some of the unsigned
+// comparisons. Bytes have no such mask in every format, but an unsigned maximum everywhere.
+template <typename U>
+using Lane = std::conditional_t<sizeof(U) == 1, std::uint8_t, std::make_signed_t<U>>;
+
+template <typename U>
+SHERLORCH_INLINE U load_part(const unsigned char* p) noexcept {
+  U bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return bits;
+}
+
+template <typename Vector, typename Key>
+SHERLORCH_INLINE void load_key(Vector& v, const unsigned char* p, Key key) noexcept {
+  std::memcpy(&v, p, sizeof v);
+  key(v);
+}
+
+template <typename Vector>
+SHERLORCH_INLINE void raise_to(Vector& largest, const Vector& v) noexcept {
+  largest = v > largest ? v : largest;
+}
+
+// What a vector adds to the running maximum: bits & mask.
+template <typename U>
+struct MaskKey {
+  U mask;
+  template <typename Vector>
+  SHERLORCH_INLINE void operator()(Vector& v) const noexcept {
+    v = static_cast<Vector>(v & static_cast<Lane<U>>(mask));
+  }
+};
+
+// Drops the sign.
+template <typename U>
+inline constexpr MaskKey<U> kUnsigned = {static_cast<U>(static_cast<U>(~U{0}) >> 1)};
+
+// For the fnuz formats: 0x80 alone stays, everything else loses its sign.
+struct FnuzKey {
+  template <typename Vector>
+  SHERLORCH_INLINE void operator()(Vector& v) const noexcept {
+    if constexpr (std::is_integral_v<Vector>) {
+      if (v != 0x80) v &= 0x7f;
+    } else {
+      const Vector nan = (Vector)(v == static_cast<std::uint8_t>(0x80));
+      v = v & (nan | static_cast<std::uint8_t>(0x7f));
+    }
+  }
+};
+
+// The largest lane, of patterns that are not negative as a Lane.
+template <typename U, std::size_t kBytes>
+SHERLORCH_INLINE U largest_lane(const typename VectorOf<Lane<U>, kBytes>::type& v) noexcept {
+  if constexpr (kBytes > 16) {
+    typename VectorOf<Lane<U>, kBytes / 2>::type low;
+    typename VectorOf<Lane<U>, kBytes / 2>::type high;
+    std::memcpy(&low, &v, kBytes / 2);
+    std::memcpy(&high, reinterpret_cast<const unsigned char*>(&v) + kBytes / 2, kBytes / 2);
+    raise_to(low, high);
+    return largest_lane<U, kBytes / 2>(low);
+  } else {
+    using Pair = VectorOf<std::uint64_t, 16>::type;
+    using Lanes = typename VectorOf<Lane<U>, 16>::type;
+    Lanes lanes = v;
+    Pair pair = (Pair)lanes;
+    const Pair swapped = {pair[1], pair[0]};
+    raise_to(lanes, (Lanes)swapped);
+    // Shifts bring in zeros, which never win.
+    if constexpr (sizeof(U) <= 4) raise_to(lanes, (Lanes)((Pair)lanes >> 32));
+    if constexpr (sizeof(U) <= 2) raise_to(lanes, (Lanes)((Pair)lanes >> 16));
+    if constexpr (sizeof(U) == 1) raise_to(lanes, (Lanes)((Pair)lanes >> 8));
+    return static_cast<U>(lanes[0]);
+  }
+}
+
+// REQUIRES: size >= kBytes.
+template <typename U, std::size_t kBytes, typename Key>
+SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key key) noexcept {
+  using Vector = typename VectorOf<Lane<U>, kBytes>::type;
+  // Four chains hide the latency of the comparison. Named, because at -O2 GCC 12 keeps an array of them in memory.
+  Vector chain0, chain1, chain2, chain3;
+  load_key(chain0, p, key);
+  chain1 = chain2 = chain3 = chain0;
+  const unsigned char* const end = p + size;
+  if (size >= 8 * kBytes) {
+    // From a boundary on, no load touches two cache lines. Only if parts do not straddle it.
+    const std::size_t ahead = kBytes - reinterpret_cast<std::uintptr_t>(p) % kBytes;
+    if (ahead % sizeof(U) == 0) p += ahead;
+  }
+  Vector v0, v1, v2, v3;
+  for (; static_cast<std::size_t>(end - p) >= 4 * kBytes; p += 4 * kBytes) {
+    load_key(v0, p, key);
+    load_key(v1, p + kBytes, key);
+    load_key(v2, p + 2 * kBytes, key);
+    load_key(v3, p + 3 * kBytes, key);
+    raise_to(chain0, v0);
+    raise_to(chain1, v1);
+    raise_to(chain2, v2);
+    raise_to(chain3, v3);
+  }
+  for (; static_cast<std::size_t>(end - p) >= kBytes; p += kBytes) {
+    load_key(v0, p, key);
+    raise_to(chain0, v0);
+  }
+  load_key(v1, end - kBytes, key);
+  raise_to(chain1, v1);
+  raise_to(chain0, chain1);
+  raise_to(chain2, chain3);
+  raise_to(chain0, chain2);
+  return largest_lane<U, kBytes>(chain0);
+}
+
+// kBytes is the widest vector of the target.
+template <typename U, std::size_t kBytes, typename Key>
+SHERLORCH_INLINE U max_loop(const void* data, std::size_t count, Key key) noexcept {
+  const auto* p = static_cast<const unsigned char*>(data);
+  const std::size_t size = count * sizeof(U);
+  if (size >= kBytes) return max_of_vectors<U, kBytes>(p, size, key);
+  if constexpr (kBytes > 16) {
+    if (size >= 16) return max_of_vectors<U, 16>(p, size, key);
+  }
+  U largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    U bits;
+    load_key(bits, p + i * sizeof(U), key);
+    if (bits > largest) largest = bits;
+  }
+  return largest;
+}
+
+}  // namespace sherlorch::scan

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "core/base/count_allocations.h"
+#include "core/scan/kernels.h"
+#include "core/scan/scan.h"
+#include "core/scan/scan_oracle.h"
+
+namespace sherlorch {
+namespace {
+
+void expect_scan(const unsigned char* data, std::size_t count, DType dtype) {
+  const oracle::Answer answer =
+      oracle::ask(data, {static_cast<std::int64_t>(count)}, {1}, dtype);
+  const ScanResult result = scan_contiguous(data, count, dtype);
+  ASSERT_EQ(result.nonfinite, answer.scan.nonfinite) << dtype_name(dtype) << " x " << count;
+  ASSERT_EQ(result.largest, answer.scan.largest) << dtype_name(dtype) << " x " << count;
+}
+
+class ScanContiguousTest : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(EveryDType, ScanContiguousTest, testing::ValuesIn(kAllDTypes),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST_P(ScanContiguousTest, FiniteBuffersOfEveryLengthAndMisalignmentAgreeWithTheOracle) {
+  std::mt19937_64 random(1);
+  std::vector<unsigned char> buffer(200 * element_size(GetParam()) + 64);
+  for (std::size_t count = 0; count <= 130; ++count) {
+    for (std::size_t shift = 0; shift < 64; shift += count < 40 ? 1 : 7) {
+      oracle::fill(buffer.data() + shift, count, GetParam(), 0.0, random);
+      ASSERT_NO_FATAL_FAILURE(expect_scan(buffer.data() + shift, count, GetParam()));
+    }
+  }
+}
+
+TEST_P(ScanContiguousTest, OneBadElementIsFoundWhereverItStands) {
+  std::mt19937_64 random(2);
+  const DType dtype = GetParam();
+  const auto item_size = element_size(dtype);
+  // Exactly as long as the data, so that a sanitizer sees a read past the end.
+  for (const std::size_t count : {1u, 2u, 3u, 5u, 8u, 17u, 33u, 64u, 100u, 130u, 517u}) {
+    for (std::size_t at = 0; at < count; ++at) {
+      std::vector<unsigned char> buffer(count * item_size);
+      oracle::fill(buffer.data(), count, dtype, 0.0, random);
+      ASSERT_FALSE(scan_contiguous(buffer.data(), count, dtype).nonfinite);
+      const std::uint64_t bad = oracle::random_bits(random, dtype, true);
+      const auto part_size = static_cast<std::size_t>(oracle::part_size(dtype));
+      const std::size_t imaginary = is_complex(dtype) && random() % 2 ? part_size : 0;
+      std::memcpy(buffer.data() + at * item_size + imaginary, &bad, part_size);
+      const ScanResult result = scan_contiguous(buffer.data(), count, dtype);
+      ASSERT_TRUE(result.nonfinite) << count << " at " << at << " bits " << bad;
+      ASSERT_EQ(result.largest, std::numeric_limits<float>::infinity());
+    }
+  }
+}
+
+TEST_P(ScanContiguousTest, BadElementInTheLastBlockOfALargeBufferIsFound) {
+  std::mt19937_64 random(3);
+  const DType dtype = GetParam();
+  const std::size_t count = (std::size_t{2} << 20) / element_size(dtype) + 37;
+  std::vector<unsigned char> buffer(count * element_size(dtype), 0);
+  EXPECT_FALSE(scan_contiguous(buffer.data(), count, dtype).nonfinite);
+  for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+    oracle::fill(buffer.data() + at * element_size(dtype), 1, dtype, 1.0, random);
+    EXPECT_TRUE(scan_contiguous(buffer.data(), count, dtype).nonfinite);
+    oracle::fill(buffer.data() + at * element_size(dtype), 1, dtype, 0.0, random);
+    EXPECT_NO_FATAL_FAILURE(expect_scan(buffer.data(), count, dtype));
+  }
+}
+
+TEST_P(ScanContiguousTest, EmptyBufferIsFiniteAndMayBeNull) {
+  const ScanResult result = scan_contiguous(nullptr, 0, GetParam());
+  EXPECT_FALSE(result.nonfinite);
+  EXPECT_EQ(result.largest, 0.0f);
+}
+
+TEST_P(ScanContiguousTest, EveryShortPatternAgreesWithTheOracleInEveryKernel) {
+  const DType dtype = GetParam();
+  const int size = oracle::part_size(dtype);
+  if (size > 2 || is_complex(dtype)) GTEST_SKIP() << "too many patterns";
+  for (std::uint32_t bits = 0; bits < (1u << (8 * size)); ++bits) {
+    // Alone: the scalar loop. In a row of zeros: the vectors.
+    unsigned char alone[2];
+    std::memcpy(alone, &bits, 2);
+    ASSERT_NO_FATAL_FAILURE(expect_scan(alone, 1, dtype)) << bits;
+    unsigned char row[300] = {};
+    std::memcpy(row + 151 * size, &bits, static_cast<std::size_t>(size));
+    ASSERT_NO_FATAL_FAILURE(expect_scan(row, 300 / static_cast<std::size_t>(size), dtype)) << bits;
+  }
+}
+
+TEST_P(ScanContiguousTest, AllocatesNothing) {
+  std::vector<unsigned char> buffer(std::size_t{2} << 20, 0);
+  const std::uint64_t before = allocations_of_this_thread();
+  for (const std::size_t count : {std::size_t{3}, std::size_t{1000}, buffer.size() / element_size(GetParam())}) {
+    scan_contiguous(buffer.data(), count, GetParam());
+  }
+  EXPECT_EQ(allocations_of_this_thread(), before);
+}
+
+TEST(ScanTest, OtherTypesAreNeverRead) {
+  EXPECT_FALSE(scan_contiguous(nullptr, 1000, DType::kOther).nonfinite);
+  EXPECT_EQ(scan_contiguous(nullptr, 1000, DType::kOther).largest, 0.0f);
+}
+
+TEST(ScanTest, NanPayloadsInfinitiesSubnormalsAndExtremesOfFloat32) {
+  struct Row {
+    std::uint32_t bits;
+    bool nonfinite;
+  };
+  for (const Row& row : {Row{0x7fc00000, true}, Row{0xffc00000, true}, Row{0x7f800001, true},
+                         Row{0xff800001, true}, Row{0x7fffffff, true}, Row{0xffffffff, true},
+                         Row{0x7f800000, true}, Row{0xff800000, true}, Row{0x7f7fffff, false},
+                         Row{0xff7fffff, false}, Row{0x00000001, false}, Row{0x80000000, false}}) {
+    const std::vector<std::uint32_t> data(100, row.bits);
+    const ScanResult result = scan_contiguous(data.data(), data.size(), DType::kFloat32);
+    EXPECT_EQ(result.nonfinite, row.nonfinite) << std::hex << row.bits;
+    if (!row.nonfinite) {
+      EXPECT_EQ(result.largest, std::bit_cast<float>(row.bits & 0x7fffffff));
+    }
+  }
+}
+
+TEST(ScanTest, LargestOfFloat64SaturatesWithoutBecomingInfinite) {
+  const std::vector<double> data = {1.0, -1e300, 2.0};
+  const ScanResult result = scan_contiguous(data.data(), data.size(), DType::kFloat64);
+  EXPECT_FALSE(result.nonfinite);
+  EXPECT_EQ(result.largest, std::numeric_limits<float>::max());
+}
+
+TEST(ScanTest, LargestOfAComplexTensorIsItsLargestPart) {
+  const std::vector<float> data = {3.0f, -4.0f, 1.0f, 2.0f};
+  EXPECT_EQ(scan_contiguous(data.data(), 2, DType::kComplex64).largest, 4.0f);
+}
+
+// All instruction sets that this machine has, against the oracle and one another.
+TEST(KernelsTest, EveryInstructionSetGivesTheSameAnswers) {
+  std::mt19937_64 random(4);
+  for (const scan::Kernels* kernels :
+       {&scan::portable_kernels(), scan::avx2_kernels(), scan::avx512_kernels()}) {
+    if (kernels == nullptr) continue;
+    const scan::Kernels& portable = scan::portable_kernels();
+    for (int round = 0; round < 300; ++round) {
+      std::vector<unsigned char> data(64 * 8 * 2 + random() % 7);
+      const auto dtype = kAllDTypes[static_cast<std::size_t>(round) % std::size(kAllDTypes)];
+      const auto parts = (data.size()) / static_cast<std::size_t>(oracle::part_size(dtype));
+      oracle::fill(data.data(), parts / static_cast<std::size_t>(oracle::parts_of(dtype)), dtype, 0.1, random);
+      const std::size_t n = random() % (parts + 1);
+      const void* p = data.data();
+      EXPECT_EQ(kernels->max8(p, n, 0x7f), portable.max8(p, n, 0x7f));
+      EXPECT_EQ(kernels->max8(p, n, 0xff), portable.max8(p, n, 0xff));
+      EXPECT_EQ(kernels->max8_fnuz(p, n), portable.max8_fnuz(p, n));
+      EXPECT_EQ(kernels->max16(p, n / 2), portable.max16(p, n / 2));
+      EXPECT_EQ(kernels->max32(p, n / 4), portable.max32(p, n / 4));
+      EXPECT_EQ(kernels->max64(p, n / 8), portable.max64(p, n / 8));
+      const scan::Format format = scan::format_of(dtype);
+      const auto classify_with = [&](const scan::Kernels& set) {
+        std::vector<std::uint64_t> masks(7);
+        const scan::ClassMasks to = {&masks[0], &masks[2], &masks[4]};
+        const auto f = format.part_size == 1   ? set.classify8
+                       : format.part_size == 2 ? set.classify16
+                       : format.part_size == 4 ? set.classify32
+                                               : set.classify64;
+        masks[6] = f(p, 2, format, to);
+        return masks;
+      };
+      EXPECT_EQ(classify_with(*kernels), classify_with(portable)) << dtype_name(dtype);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sherlorch
