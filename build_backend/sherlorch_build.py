@@ -49,9 +49,7 @@ def get_requires_for_build_editable(config_settings: Settings = None) -> list[st
     return _inner.get_requires_for_build_editable(_with_torch(config_settings))
 
 
-def build_wheel(
-    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
-) -> str:
+def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     """PEP 517 hook."""
     return _inner.build_wheel(wheel_directory, _with_torch(config_settings), metadata_directory)
 

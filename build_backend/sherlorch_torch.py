@@ -11,6 +11,7 @@ Three ways to be run, and where the environment is in each:
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -95,7 +96,7 @@ def _target_of_uv() -> str | None:
         return None
     environment = dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
-    asked = [after for word, after in zip(words, words[1:], strict=False) if word in ("-p", "--python")]
+    asked = [after for word, after in itertools.pairwise(words) if word in ("-p", "--python")]
     asked += [word.removeprefix("--python=") for word in words if word.startswith("--python=")]
     asked += [environment.get(name, "") for name in ("UV_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX")]
     asked += [environment.get("UV_PROJECT_ENVIRONMENT", "")]
@@ -115,7 +116,9 @@ def _ask(python: str) -> Torch | None:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise TorchError(f"cannot run {python} ({error.strerror}), which SHERLORCH_PYTHON or the installer named") from None
+        raise TorchError(
+            f"cannot run {python} ({error.strerror}), which SHERLORCH_PYTHON or the installer named"
+        ) from None
     if answer.returncode != 0:
         reason = (answer.stderr.strip().splitlines() or ["no message"])[-1]
         raise TorchError(

@@ -30,5 +30,11 @@ function(sherlorch_embed_text)
     COMMENT "Embedding ${arg_HEADER}"
     VERBATIM)
   target_sources(${arg_TARGET} PRIVATE ${stem}.cpp ${stem}.h)
+  # For tools that read sources without compiling them.
+  if(NOT TARGET generated_sources)
+    add_custom_target(generated_sources)
+  endif()
+  add_custom_target(${arg_TARGET}_text DEPENDS ${stem}.h)
+  add_dependencies(generated_sources ${arg_TARGET}_text)
   target_include_directories(${arg_TARGET} PRIVATE ${root})
 endfunction()

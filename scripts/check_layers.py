@@ -30,11 +30,14 @@ ALLOWED = {
     "adapter": {"include/sherlorch", *CORE},
     "bindings": {"include/sherlorch", "adapter", *CORE},
     "bench/core": set(CORE),
+    "tests/page": set(CORE),
     "tests/adapter": {"include/sherlorch", "adapter", *CORE},
 }
 
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
-PYTHON = re.compile(r"(Python\.h|pybind11/|frameobject\.h|internal/pycore_|torch/extension\.h|torch/python\.h|torch/csrc/utils/pybind\.h)")
+PYTHON = re.compile(
+    r"(Python\.h|pybind11/|frameobject\.h|internal/pycore_|torch/extension\.h|torch/python\.h|torch/csrc/utils/pybind\.h)"
+)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SOURCES = {".h", ".hpp", ".cpp", ".cc", ".c"}
@@ -56,7 +59,7 @@ def target_of(included: str, own: str, root: Path) -> str | None:
 
 def violations(root: Path) -> Iterator[str]:
     """Yields "file:line: reason" for every include that is not allowed."""
-    for folder in ("core", "include", "adapter", "bindings", "bench/core", "tests/adapter"):
+    for folder in ("core", "include", "adapter", "bindings", "bench/core", "tests/adapter", "tests/page"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue
@@ -77,7 +80,7 @@ def complaint(included: str, name: str, layer: str, root: Path) -> str | None:
     if PYTHON.match(included) and layer != "bindings":
         return f"{layer} must not include Python's headers ({included}): bindings/ alone does"
     if TORCH.match(included):
-        if layer in CORE or layer == "bench/core":
+        if layer in {*CORE, "bench/core", "tests/page"}:
             return f"{layer} must not include torch's headers ({included}): adapter/ does"
         if layer == "include/sherlorch" and not name.endswith("/tracker.h"):
             return f"only tracker.h of the public headers may include torch's ({included})"
