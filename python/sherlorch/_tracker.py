@@ -1,0 +1,298 @@
+"""The tracer as Python sees it: a context manager around the native recorder."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import torch
+
+from sherlorch import _eager, _native
+from sherlorch._errors import UntrackedTensorError
+from sherlorch._nodes import OpNode, node_from_step
+from sherlorch._report import DiagnosisReport
+from sherlorch._trap import OnCulprit, Suppressions, Trap, check_on_culprit, completes
+from sherlorch._watch import Watched
+
+CompileMode = Literal["eager", "trace_opaque"]
+
+
+def _dtypes(check_dtypes: torch.dtype | Iterable[torch.dtype] | None) -> list[torch.dtype] | None:
+    if check_dtypes is None:
+        return None
+    dtypes = [check_dtypes] if isinstance(check_dtypes, torch.dtype) else list(check_dtypes)
+    for dtype in dtypes:
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(
+                f"check_dtypes has an entry {dtype!r} of type {type(dtype).__name__}; entries are "
+                "dtypes like torch.float32"
+            )
+    return dtypes
+
+
+def _check_tensor(value: object) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"expected a torch.Tensor, got {type(value).__name__}; pass the tensor that turned non-finite")
+
+
+class ProvenanceTracker:
+    """Records which op wrote what, and tells where a NaN or an infinity came from.
+
+    A context manager: ops that run on any thread inside of the `with` block are recorded, forward,
+        backward and
+    optimizer. It can be entered again (what it has recorded stays), nested in itself and in others,
+    and used from several threads; recording ends when the last `with` is left. `diagnose` also
+    works after that.
+
+    Cost: about a microsecond an op, and one scan of what it wrote, at memory speed. The process
+        grows by the recorder's
+    fixed size, and by what is kept of non-finite values.
+
+    Args:
+        capture_stack: Give each op its `location`, and culprits their Python stack.
+        check_dtypes: Look only at tensors of these dtypes. None: at every floating and complex
+            type.
+        fast_shape_ops: Do not scan the outputs of ops that write nothing (views) or are known not
+            to make a non-finite value of finite ones; the diagnoses are the same. False: scan
+            everything.
+        module_paths: Give each op the path of the nn.Module that ran it: by qualified name for a
+            watched model, and from the outermost module that ran for others.
+        compile: "eager": functions compiled by torch.compile run eagerly inside the trace, so that
+            their ops are seen. "trace_opaque": they stay compiled, and the report counts what it
+            could not see.
+        on_culprit: What to do when an op makes a non-finite value by accident. "record": nothing.
+            "raise": raise NonFiniteError right after the op. "warn": a RuntimeWarning at the op's
+            line. A function: call it with the report, on the main thread.
+        ignore: What `on_culprit` lets pass: operators ("aten::log"), modules ("module:encoder.*"),
+            files ("file:*/legacy/*.py"), with `*` and `?` as in file names.
+
+    Raises:
+        TypeError: An entry of `check_dtypes` is no dtype, or `ignore` is no list of strings.
+        ValueError: `compile` or `on_culprit` is not one of the above, or an entry of `ignore` names
+            nothing.
+    """
+
+    def __init__(
+        self,
+        capture_stack: bool = True,
+        check_dtypes: torch.dtype | Iterable[torch.dtype] | None = None,
+        fast_shape_ops: bool = True,
+        *,
+        module_paths: bool = True,
+        compile: CompileMode = "eager",
+        on_culprit: OnCulprit = "record",
+        ignore: Iterable[str] = (),
+    ) -> None:
+        if compile not in ("eager", "trace_opaque"):
+            raise ValueError(f"compile={compile!r} is not known; use 'eager' or 'trace_opaque'")
+        check_on_culprit(on_culprit)
+        self.capture_stack = bool(capture_stack)
+        self.fast_shape_ops = bool(fast_shape_ops)
+        self._compile = compile
+        self._suppressions = Suppressions(ignore)
+        self._trap = None if on_culprit == "record" else Trap(on_culprit, self._suppressions)
+        self._native = _native.Tracker(
+            capture_stack=self.capture_stack,
+            check_dtypes=_dtypes(check_dtypes),
+            scan_everything=not self.fast_shape_ops,
+            module_paths=bool(module_paths),
+        )
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._watched: list[Watched] = []
+
+    @completes
+    def __enter__(self) -> Self:
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._begin()
+        self._native.start()
+        return self
+
+    @completes
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._native.stop()
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._end()
+
+    def _begin(self) -> None:
+        if self._compile == "eager":
+            _eager.enter()
+        if self._trap is not None:
+            self._native.set_trap(self._trap)
+
+    def _end(self) -> None:
+        if self._trap is not None:
+            self._native.set_trap(None)
+        if self._compile == "eager":
+            _eager.leave()
+        if self._watched:
+            self._release()
+
+    def _release(self) -> None:
+        watched, self._watched = self._watched, []
+        for model in watched:
+            model.release()
+
+    def watch(self, model: torch.nn.Module, name: str = "model") -> Self:
+        """Give the modules of `model` their qualified names, so that ops show as `[model.encoder.layer3]`.
+
+        The model is held weakly. Submodules that are replaced or added later are noticed when the
+        model is called. The one hook on the model is gone after `unwatch` or the end of the trace;
+        a copy or a pickle of the model made meanwhile works, also where sherlorch is not installed.
+        Several models can be watched.
+
+        Args:
+            model: The model, or a part of one.
+            name: What to call it.
+
+        Returns:
+            The tracker.
+
+        Raises:
+            TypeError: `model` is not an nn.Module.
+        """
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
+        watched = Watched(self._native, model, name, compiled=self._compile == "trace_opaque")
+        with self._lock:
+            self._watched.append(watched)
+        return self
+
+    def unwatch(self) -> None:
+        """Take the hooks off all watched models; ops from here on get no module path."""
+        with self._lock:
+            self._release()
+        self._native.unname_modules()
+
+    def enable(self) -> None:
+        """Record again after `disable`."""
+        self._native.enable()
+
+    def disable(self) -> None:
+        """Record nothing until `enable`, without leaving the `with` block (e.g. in warm-up steps)."""
+        self._native.disable()
+
+    def reset(self) -> None:
+        """Forget what was recorded. Not needed to bound memory: the recorder has a fixed size."""
+        self._native.reset()
+
+    @property
+    def op_count(self) -> int:
+        """How many ops were recorded since the tracker was made or reset."""
+        return self._native.op_count
+
+    def has_issue(self, tensor: torch.Tensor) -> bool:
+        """True if the tensor holds a NaN or an infinity now, tracked or not.
+
+        Cost: one scan at memory speed. Synchronises with the device of a tensor that is not on the
+            CPU.
+
+        Raises:
+            TypeError: It is not a tensor.
+        """
+        _check_tensor(tensor)
+        return _native.has_issue(tensor)
+
+    def diagnose(self, tensor: torch.Tensor, index: Sequence[int] | None = None) -> DiagnosisReport:
+        """Find the ops that first made the tensor non-finite.
+
+        Args:
+            tensor: A tensor that was written or read in the trace; also a view of one, a gradient,
+                a parameter.
+            index: Ask about this one element only: one number a dimension, negative ones count from
+                the end.
+
+        Returns:
+            The report; `report.ok` if nobody is to blame.
+
+        Raises:
+            UntrackedTensorError: The trace never saw this tensor; the message says why, and what to
+                do.
+            TypeError: `tensor` is not a tensor.
+            IndexError: `index` does not name an element of it.
+        """
+        _check_tensor(tensor)
+        element = None if index is None else _element(tensor, index)
+        try:
+            diagnosis = self._native.diagnose(tensor, element)
+        except _native.UntrackedTensor as error:
+            raise UntrackedTensorError(*error.args) from None
+        return DiagnosisReport._from_native(diagnosis)
+
+    def _get_node(self, tensor: torch.Tensor) -> OpNode | None:
+        step = self._native.node_of(tensor)
+        return None if step is None else node_from_step(step)
+
+    def __repr__(self) -> str:
+        state = "recording" if self._native.active else "not recording"
+        return f"<ProvenanceTracker: {state}, {self.op_count} ops>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a ProvenanceTracker can't be copied or pickled; pickle the report of diagnose()")
+
+
+def _element(tensor: torch.Tensor, index: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(tensor.shape)
+    try:
+        element = tuple(operator.index(number) for number in index)
+    except TypeError:
+        raise IndexError(f"index={index!r} is not a sequence of whole numbers") from None
+    if len(element) != len(shape) or any(
+        not -size <= number < size for number, size in zip(element, shape, strict=True)
+    ):
+        raise IndexError(
+            f"index={element!r} names no element of a tensor of shape {shape}; give one number a dimension, "
+            "each smaller than its size"
+        )
+    return tuple(number % size for number, size in zip(element, shape, strict=True))
+
+
+def trace(
+    capture_stack: bool = True,
+    check_dtypes: torch.dtype | Iterable[torch.dtype] | None = None,
+    fast_shape_ops: bool = True,
+    *,
+    module_paths: bool = True,
+    compile: CompileMode = "eager",
+    on_culprit: OnCulprit = "record",
+    ignore: Iterable[str] = (),
+) -> ProvenanceTracker:
+    """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
+    return ProvenanceTracker(
+        capture_stack,
+        check_dtypes,
+        fast_shape_ops,
+        module_paths=module_paths,
+        compile=compile,
+        on_culprit=on_culprit,
+        ignore=ignore,
+    )
+
+
+def trap(*, ignore: Iterable[str] = (), compile: CompileMode = "eager") -> ProvenanceTracker:
+    """Stop at the first op that makes a non-finite value by accident: `trace(on_culprit="raise")`.
+
+        with sherlorch.trap():
+            train()  # NonFiniteError on the line of the op
+
+    Args:
+        ignore: What to let pass; see ProvenanceTracker.
+        compile: What to do with compiled functions; see ProvenanceTracker.
+
+    Raises:
+        NonFiniteError: Inside of the block, right after the op; it has the `report` and the
+            `culprit`.
+    """
+    return ProvenanceTracker(on_culprit="raise", ignore=ignore, compile=compile)

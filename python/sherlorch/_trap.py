@@ -1,0 +1,253 @@
+"""What happens at the op that makes a non-finite value by accident: raise, warn, call the user back, or let it pass."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import logging
+import os
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Literal, ParamSpec, Self, TypeVar
+
+from sherlorch import _native
+from sherlorch._errors import NonFiniteError
+from sherlorch._nodes import Culprit, OpNode
+from sherlorch._report import DiagnosisReport
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OnCulprit = Literal["record", "raise", "warn"] | Callable[[DiagnosisReport], object]
+
+
+def check_on_culprit(value: object) -> None:
+    """Refuse everything that `on_culprit` can't be.
+
+    Raises:
+        ValueError: It is neither one of the three words nor callable.
+    """
+    if callable(value) or value in ("record", "raise", "warn"):
+        return
+    raise ValueError(
+        f"on_culprit={value!r} is not known; use 'record', 'raise', 'warn', or a function that takes the report"
+    )
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """One entry of `ignore`, taken apart."""
+
+    kind: str  # "op", "module" or "file"
+    pattern: str
+    line: int | None = None
+
+    def matches(self, node: OpNode) -> bool:
+        if self.kind == "op":
+            full = str(node.extra.get("operator_name", ""))
+            names = (node.op_name, full, full.partition(".")[0])
+            return any(fnmatch.fnmatchcase(name, self.pattern) for name in names if name)
+        if self.kind == "module":
+            return fnmatch.fnmatchcase(node.module_path or "", self.pattern)
+        file, _, line = (node.location or "").rpartition(":")
+        if not file or (self.line is not None and str(self.line) != line):
+            return False
+        return any(
+            fnmatch.fnmatchcase(name, self.pattern) for name in (file, os.path.basename(file), os.path.relpath(file))
+        )
+
+
+class Suppressions:
+    """What `ignore=[...]` lets pass.
+
+    An entry is an operator ("aten::log", "log", "aten::_foreach_*"), a module ("module:encoder.*")
+    or a file ("file:*/legacy/*.py", "file:train.py:27"); `*`, `?` and `[...]` match as in file
+    names.
+
+    Raises:
+        TypeError: `ignore` is one string, or an entry is not a string.
+        ValueError: An entry is empty or begins with an unknown word and a colon.
+    """
+
+    def __init__(self, ignore: Iterable[str] = ()) -> None:
+        if isinstance(ignore, str):
+            raise TypeError(f"ignore={ignore!r} is one string; pass a list: ignore=[{ignore!r}]")
+        self.rules = tuple(_parse(entry) for entry in ignore)
+
+    def cover(self, node: OpNode) -> bool:
+        """True if an entry matches this op."""
+        return any(rule.matches(node) for rule in self.rules)
+
+
+def _parse(entry: object) -> _Rule:
+    if not isinstance(entry, str):
+        raise TypeError(
+            f"ignore has an entry {entry!r} of type {type(entry).__name__}; entries are strings like "
+            "'aten::log', 'module:encoder.*' or 'file:*/legacy/*.py'"
+        )
+    prefix = re.match(r"(\w+):(?!:)", entry)
+    kind, pattern = (prefix.group(1), entry[prefix.end() :]) if prefix else ("op", entry)
+    if kind not in ("op", "module", "file") or not pattern:
+        raise ValueError(
+            f"ignore has an entry {entry!r} that names nothing; write an operator like 'aten::log', "
+            "'module:' and a pattern, or 'file:' and a pattern"
+        )
+    line = re.fullmatch(r"(.+):(\d+)", pattern) if kind == "file" else None
+    if line:
+        return _Rule(kind, line.group(1), int(line.group(2)))
+    return _Rule(kind, pattern)
+
+
+# What waits for the end of a function that must not be left half done; see `completes`.
+_late: list[Callable[[], None]] = []
+_unbreakable: set[CodeType] = set()
+
+
+def _inside_unbreakable() -> bool:
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("sherlorch."):
+        if frame.f_code in _unbreakable:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def completes(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that a trap must not interrupt: what the trap wants to do is done when the function has ended.
+
+    CPython runs a pending call where the next function begins, and after `with trap(): x = a / b`
+    that is `__exit__`: an exception there would leave everything that `__exit__` is to undo.
+    """
+    _unbreakable.add(function.__code__)
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if _late and threading.current_thread() is threading.main_thread():
+                first, *_ = _late
+                _late.clear()
+                first()
+
+    _unbreakable.add(run.__code__)
+    return functools.wraps(function)(run)
+
+
+# Which classes are allowed now, a stack a thread; by thread name, because a culprit says the name
+# of its thread.
+_regions: dict[str, list[tuple[bool, bool]]] = {}
+_regions_lock = threading.Lock()
+
+
+class allow(ContextDecorator):  # noqa: N801  (reads as a verb: `with sherlorch.allow(inf=True)`)
+    """A region in which non-finite values of the given classes are no fault: traps and `sherlorch run` let them pass.
+
+    It holds for the thread that enters it, and adds up where regions nest. `diagnose` still tells
+    who made them.
+
+        with sherlorch.allow(inf=True):
+            weights = 1 / counts  # zero counts are meant to give infinity
+
+    Args:
+        inf: Allow +Inf and -Inf.
+        nan: Allow NaN.
+
+    Raises:
+        ValueError: Neither is allowed, so the region would do nothing.
+    """
+
+    def __init__(self, *, inf: bool = False, nan: bool = False) -> None:
+        if not inf and not nan:
+            raise ValueError("allow() allows nothing; pass inf=True, nan=True or both")
+        self._classes = (bool(inf), bool(nan))
+
+    @completes
+    def __enter__(self) -> Self:
+        with _regions_lock:
+            _regions.setdefault(threading.current_thread().name, []).append(self._classes)
+        return self
+
+    @completes
+    def __exit__(self, *exc_info: object) -> None:
+        name = threading.current_thread().name
+        with _regions_lock:
+            _regions[name].remove(self._classes)
+            if not _regions[name]:
+                del _regions[name]
+
+
+def allowed_here(thread_name: str = "", *, inf: bool, nan: bool) -> bool:
+    """True if values of these classes are allowed now in that thread ("" is the main thread)."""
+    name = thread_name or threading.main_thread().name
+    with _regions_lock:
+        stack = list(_regions.get(name, ()))
+    return bool(stack) and (
+        (not inf or any(region[0] for region in stack)) and (not nan or any(region[1] for region in stack))
+    )
+
+
+def _allowed(culprit: Culprit) -> bool:
+    thread = str(culprit.extra.get("thread_name") or "")
+    return allowed_here(thread, inf=culprit.has_inf, nan=culprit.has_nan)
+
+
+def at_fault(report: DiagnosisReport, suppressions: Suppressions) -> list[Culprit]:
+    """The culprits of a report that no region allows and no suppression covers."""
+    return [culprit for culprit in report.culprits if not suppressions.cover(culprit) and not _allowed(culprit)]
+
+
+class Trap:
+    """The native tracker's callback. The recorder's own trouble is logged and never reaches the program."""
+
+    def __init__(self, on_culprit: OnCulprit, suppressions: Suppressions) -> None:
+        self._on_culprit = on_culprit
+        self._suppressions = suppressions
+        self._busy = False  # called on the main thread only
+
+    def __call__(self, diagnosis: _native.Diagnosis) -> None:
+        # Not again for what the user's own callback computes.
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            found = self._read(diagnosis)
+            if found is None:
+                return
+            if _inside_unbreakable():
+                _late.append(functools.partial(self._act, *found))
+            else:
+                self._act(*found)
+        finally:
+            self._busy = False
+
+    def _act(self, report: DiagnosisReport, culprit: Culprit) -> None:
+        if self._on_culprit == "warn":
+            _warn(report, culprit)
+        elif callable(self._on_culprit):
+            self._on_culprit(report)
+        else:
+            raise NonFiniteError(report, culprit)
+
+    def _read(self, diagnosis: _native.Diagnosis) -> tuple[DiagnosisReport, Culprit] | None:
+        try:
+            report = DiagnosisReport._from_native(diagnosis)
+            guilty = at_fault(report, self._suppressions)
+        except Exception:
+            logging.getLogger("sherlorch").exception("a trapped diagnosis could not be read")
+            return None
+        return (report, guilty[-1]) if guilty else None
+
+
+def _warn(report: DiagnosisReport, culprit: Culprit) -> None:
+    file, _, line = (culprit.location or "").rpartition(":")
+    message = report.verdict(culprit)
+    if file:
+        warnings.warn_explicit(message, RuntimeWarning, file, int(line))
+    else:
+        warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -1,0 +1,1 @@
+"""Where people already are: pytest, notebooks, logging. Each imports its host only when used."""
