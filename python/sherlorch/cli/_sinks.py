@@ -58,10 +58,10 @@ def parameter_name(tensor: torch.Tensor) -> str:
 
     Cost: a walk over all objects of the process; only for a tensor that is going to be reported.
     """
-    names = [
+    names: list[str] = [
         name
         for module in gc.get_objects()
-        if isinstance(module, torch.nn.Module)
+        if issubclass(type(module), torch.nn.Module)  # isinstance would run code of lazy objects
         for name, parameter in module.named_parameters()
         if parameter is tensor
     ]
