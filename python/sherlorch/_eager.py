@@ -7,8 +7,8 @@ imported yet, an import hook waits for the program to do it and sets the stance 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
-import logging
 import sys
 import threading
 from collections.abc import Sequence
@@ -59,16 +59,17 @@ class _State:
         self._stance: Any = None
         self._finder: _DynamoFinder | None = None
 
-    def enter(self) -> None:
+    def enter(self) -> bool:
         with self._lock:
             self._users += 1
             if self._users > 1:
-                return
+                return self._stance is not None or self._finder is not None
             if _DYNAMO in sys.modules:
                 self._set()
             else:
                 self._finder = _DynamoFinder()
                 sys.meta_path.insert(0, self._finder)
+            return self._stance is not None or self._finder is not None
 
     def leave(self) -> None:
         with self._lock:
@@ -87,13 +88,9 @@ class _State:
                 self._set()
 
     def _set(self) -> None:
-        try:
+        # torch refuses where the trace begins inside of a compiled function.
+        with contextlib.suppress(RuntimeError):
             self._stance = torch.compiler.set_stance("force_eager")
-        except RuntimeError:  # a trace that begins inside of a compiled function
-            logging.getLogger("sherlorch").warning(
-                "compiled functions stay compiled in this trace, because it was entered inside of one; "
-                "enter the trace outside to see their ops"
-            )
 
     def _drop_finder(self) -> None:
         if self._finder is not None and self._finder in sys.meta_path:
@@ -110,9 +107,13 @@ class _State:
 _state = _State()
 
 
-def enter() -> None:
-    """From here on, compiled functions run eagerly. Counted: needs as many `leave`."""
-    _state.enter()
+def enter() -> bool:
+    """From here on, compiled functions run eagerly. Counted: needs as many `leave`.
+
+    Returns:
+        False if they stay compiled, because this was called inside of one.
+    """
+    return _state.enter()
 
 
 def leave() -> None:

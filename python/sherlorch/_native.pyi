@@ -17,6 +17,7 @@ class Diagnosis:
     def to_json(self, *, indent: int = 2) -> str: ...
     def to_dot(self) -> str: ...
     def to_html(self) -> str: ...
+    def verdict(self) -> str: ...
     @staticmethod
     def from_json(text: str) -> Diagnosis: ...
     def elements(self, seq: int) -> list[tuple[int, int]] | None:
@@ -45,10 +46,13 @@ class Tracker:
     def diagnose(self, tensor: torch.Tensor, index: Sequence[int] | None = None) -> Diagnosis:
         """Raises UntrackedTensor (its message says why) when the trace never saw the tensor."""
     def node_of(self, tensor: torch.Tensor) -> dict[str, Any] | None:
-        """The last op seen to write or view these bytes, as a step dict (like those in Diagnosis.to_dict()), or None."""
+        """The last op seen to write or view these bytes, as a step dict (as in Diagnosis.to_dict()), or None."""
     def name_modules(self, entries: Sequence[tuple[torch.nn.Module, str]]) -> None: ...
+    def name_tensors(self, entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
+        """Names of parameters (False) and buffers (True), for origins. Replaces those given before."""
     def unname_modules(self) -> None:
-        """Forget the names, and give no module path to ops from here on."""
+        """Give no module path to ops from here on, until name_modules()."""
+    def add_blind_spot(self, kind: str, count: int, text: str) -> None: ...
     def blind_spots(self) -> list[dict[str, Any]]: ...
     def timeline(self, limit: int) -> list[dict[str, Any]]:
         """The last ops in the flight recorder, oldest first."""
@@ -59,3 +63,16 @@ class Tracker:
 
 def has_issue(tensor: torch.Tensor) -> bool: ...
 def write_file(path: str, content: str, overwrite: bool) -> None: ...  # whole or not at all; raises OSError
+def set_library_folders(torch: str, own: str, others: Sequence[str]) -> None:
+    """Prefixes of the files whose frames are not the user's."""
+
+def set_root_namer(namer: Callable[[torch.nn.Module], object] | None) -> None:
+    """Called once for the outermost of the running modules when an unnamed one runs an op."""
+
+def name_module(module: torch.nn.Module, name: str, replace: bool) -> None: ...
+def forget_module(address: int) -> None:
+    """The module at this address is gone."""
+
+def recorder_facts() -> dict[str, int]: ...
+def inject_failures(count: int) -> None:
+    """The next ops fail inside of the recorder: for tests."""

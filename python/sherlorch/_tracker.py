@@ -15,7 +15,7 @@ from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport
 from sherlorch._trap import OnCulprit, Suppressions, Trap, check_on_culprit, completes
-from sherlorch._watch import Watched
+from sherlorch._watch import Watched, name_all
 
 CompileMode = Literal["eager", "trace_opaque"]
 
@@ -127,8 +127,10 @@ class ProvenanceTracker:
                 self._end()
 
     def _begin(self) -> None:
-        if self._compile == "eager":
-            _eager.enter()
+        if self._compile == "eager" and not _eager.enter():
+            self._native.add_blind_spot(
+                "compiled", 1, "the trace was entered inside of a compiled function: compiled functions stayed compiled"
+            )
         if self._trap is not None:
             self._native.set_trap(self._trap)
 
@@ -165,10 +167,14 @@ class ProvenanceTracker:
         """
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
-        watched = Watched(self._native, model, name, compiled=self._compile == "trace_opaque")
+        watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
         with self._lock:
             self._watched.append(watched)
+        self._name_all()
         return self
+
+    def _name_all(self) -> None:
+        name_all(self._native, self._watched)
 
     def unwatch(self) -> None:
         """Take the hooks off all watched models; ops from here on get no module path."""

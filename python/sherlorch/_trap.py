@@ -139,6 +139,12 @@ def completes(function: Callable[P, R]) -> Callable[P, R]:
     return functools.wraps(function)(run)
 
 
+def keeps_traps_waiting(function: Callable[P, R]) -> Callable[P, R]:
+    """As `completes`, for a function whose exceptions go nowhere: a trap waits for the next one that completes."""
+    _unbreakable.add(function.__code__)
+    return function
+
+
 # Which classes are allowed now, a stack a thread; by thread name, because a culprit says the name
 # of its thread.
 _regions: dict[str, list[tuple[bool, bool]]] = {}

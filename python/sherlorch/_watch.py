@@ -1,4 +1,4 @@
-"""Names for modules: what `tracker.watch(model)` registers, and how it notices that the model was changed.
+"""Names for modules: what `tracker.watch(model)` registers, and the names of models that nobody watches.
 
 The module that runs an op is found natively, so a watched model costs nothing per module call. One
 forward pre-hook on the root walks the tree of submodules (about 0.1 microseconds each) and
@@ -8,27 +8,32 @@ registers the names anew if it has changed.
 from __future__ import annotations
 
 import logging
+import os
 import weakref
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from sherlorch._trap import completes
+from sherlorch import _native
+from sherlorch._trap import completes, keeps_traps_waiting
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
-
-    from sherlorch import _native
 
 
 def qualified_names(model: torch.nn.Module, name: str) -> list[tuple[torch.nn.Module, str]]:
     """Each module below `model` with its qualified name; the first name in named_modules() wins for shared ones."""
     entries = []
     for path, module in model.named_modules():
-        # torch.compile(model) wraps the model in one more module, whose name for it nobody wrote.
-        parts = [part for part in path.split(".") if part and part != "_orig_mod"]
-        entries.append((module, ".".join([name, *parts])))
+        plain = _plain(path)
+        entries.append((module, f"{name}.{plain}" if plain else name))
     return entries
+
+
+def _plain(path: str) -> str:
+    # torch.compile(model) wraps the model in one more module, whose name for it nobody wrote.
+    return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def _shape_of(model: torch.nn.Module) -> list[object]:
@@ -86,12 +91,11 @@ def _idle_hook(module: torch.nn.Module, args: Any) -> None:
 class Watched:
     """One watched model: holds it weakly, and its hook until `release`."""
 
-    def __init__(self, native: _native.Tracker, model: torch.nn.Module, name: str, *, compiled: bool) -> None:
-        self._native = native
+    def __init__(self, model: torch.nn.Module, name: str, rename: Callable[[], None], *, compiled: bool) -> None:
         self._name = name
         self._model = weakref.ref(model)
         self._shape = _shape_of(model)
-        native.name_modules(qualified_names(model, name))
+        self._rename = rename
         hook = _idle_hook if compiled else _NameHook(self)
         self._handle: RemovableHandle = model.register_forward_pre_hook(hook)
 
@@ -104,15 +108,74 @@ class Watched:
             shape = _shape_of(module)
             if shape != self._shape:
                 self._shape = shape
-                self._native.name_modules(qualified_names(module, self._name))
+                self._rename()
         except Exception:
             # The user's forward must run, whatever we fail to name.
             logging.getLogger("sherlorch").warning(
-                "could not name the modules of %r anew after it had changed",
-                self._name,
-                exc_info=True,
+                "could not name the modules of %r anew after it had changed", self._name, exc_info=True
             )
+
+    def modules(self) -> list[tuple[torch.nn.Module, str]]:
+        """Its modules now, with their names; none if the model is gone."""
+        model = self._model()
+        return [] if model is None else qualified_names(model, self._name)
+
+    def tensors(self) -> list[tuple[torch.Tensor, str, bool]]:
+        """Its parameters and buffers now, with their names, and whether it is a buffer."""
+        model = self._model()
+        if model is None:
+            return []
+        prefix = self._name
+        return [
+            *((tensor, f"{prefix}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
+            *((tensor, f"{prefix}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
+        ]
 
     def release(self) -> None:
         """Take the hook off the model."""
         self._handle.remove()
+
+
+def name_all(native: _native.Tracker, watched: Sequence[Watched]) -> None:
+    """Register the names of all watched models with the native tracker."""
+    entries = [entry for model in watched for entry in model.modules()]
+    for module, _ in entries:
+        _forget_when_gone(module)
+    native.name_modules(entries)
+    native.name_tensors([entry for model in watched for entry in model.tensors()])
+
+
+# The native side knows a module by its address, so it is told when the module there is gone.
+_living: dict[int, weakref.ref[torch.nn.Module]] = {}
+
+
+def _forget_when_gone(module: torch.nn.Module) -> None:
+    address = id(module)
+    known = _living.get(address)
+    if known is not None and known() is module:
+        return
+
+    def gone(reference: weakref.ref[torch.nn.Module]) -> None:
+        if _living.get(address) is reference:
+            del _living[address]
+        _native.forget_module(address)
+
+    _living[address] = weakref.ref(module, gone)
+
+
+@keeps_traps_waiting
+def name_unwatched(root: torch.nn.Module) -> None:
+    """Name the tree below a module that runs unwatched, by the class of its root. Called natively, once a module."""
+    for module, name in qualified_names(root, type(root).__name__):
+        _forget_when_gone(module)
+        _native.name_module(module, name, False)
+
+
+def install() -> None:
+    """Tell the native side whose frames are not the user's, and how to name what nobody watches."""
+    folders = [os.path.dirname(os.path.abspath(file)) + os.sep for file in (torch.__file__, __file__, os.__file__)]
+    _native.set_library_folders(folders[0], folders[1], folders[2:])
+    _native.set_root_namer(name_unwatched)
+
+
+install()

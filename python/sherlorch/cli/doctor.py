@@ -14,7 +14,6 @@ from typing import Any
 import sherlorch
 from sherlorch import _compat
 
-
 _SELF_TEST_FILE = "self-test.py"
 
 

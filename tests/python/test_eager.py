@@ -1,0 +1,122 @@
+"""torch.compile inside of a trace."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from conftest import Run
+
+_STANCE = """
+import sys, torch
+import sherlorch
+{before}
+def stance():
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    return frames and frames._stance.stance
+def finders():
+    return [f for f in sys.meta_path if type(f).__module__ == "sherlorch._eager"]
+{body}
+assert finders() == [], "an import hook was left behind"
+print("done")
+"""
+
+
+def _run(python: Run, before: str, body: str) -> None:
+    ran = python("-c", _STANCE.format(before=before, body=body))
+    assert ran.stdout.endswith("done\n"), ran.stdout + ran.stderr
+
+
+def test_the_stance_is_set_inside_and_restored_also_nested(python: Run) -> None:
+    _run(
+        python,
+        "import torch._dynamo",
+        """
+assert stance() == "default"
+a, b = sherlorch.trace(), sherlorch.trace()
+with a:
+    assert stance() == "force_eager"
+    with b:
+        assert stance() == "force_eager"
+    assert stance() == "force_eager"
+assert stance() == "default"
+a.__enter__(); b.__enter__(); a.__exit__(None, None, None)   # not nested
+assert stance() == "force_eager"
+b.__exit__(None, None, None)
+assert stance() == "default"
+with sherlorch.trace(compile="trace_opaque"):
+    assert stance() == "default"
+with sherlorch.trace():
+    torch.compiler.set_stance("fail_on_recompile")  # the program's own wish, for good
+assert stance() == "fail_on_recompile"
+torch.compiler.set_stance("default")
+try:
+    with sherlorch.trace():
+        raise KeyError
+except KeyError:
+    pass
+assert stance() == "default"
+""",
+    )
+
+
+def test_dynamo_that_comes_inside_of_the_trace_is_noticed_and_never_imported_by_us(python: Run) -> None:
+    _run(
+        python,
+        "",
+        """
+with sherlorch.trace():
+    pass
+assert "torch._dynamo" not in sys.modules
+assert finders() == []
+with sherlorch.trace() as tracker:
+    assert len(finders()) == 1
+    import torch._dynamo
+    assert stance() == "force_eager"
+    assert finders() == []
+    compiled = torch.compile(lambda t: torch.log(t * 0), backend="eager")
+    bad = compiled(torch.ones(2))
+assert stance() == "default"
+assert type(torch._dynamo.__loader__).__module__ != "sherlorch._eager"
+assert [c.op_name for c in tracker.diagnose(bad).culprits] == ["log"]
+""",
+    )
+
+
+def test_a_function_compiled_before_the_trace_is_seen_op_by_op(python: Run) -> None:
+    _run(
+        python,
+        "import torch._dynamo",
+        """
+compiled = torch.compile(lambda t: torch.log(t * 0), backend="eager")
+compiled(torch.ones(2))
+with sherlorch.trace() as tracker:
+    bad = compiled(torch.ones(2))
+assert [c.op_name for c in tracker.diagnose(bad).culprits] == ["log"]
+""",
+    )
+
+
+def test_a_watched_model_compiles_whole_where_compiled_code_is_left_alone(python: Run) -> None:
+    _run(
+        python,
+        "import torch._dynamo",
+        """
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+with sherlorch.trace(compile="trace_opaque") as tracker:
+    tracker.watch(model)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    out = compiled(torch.ones(1, 2))
+assert torch.equal(out, model(torch.ones(1, 2)))
+assert not model._forward_pre_hooks
+""",
+    )
+
+
+@pytest.mark.skipif("torch._dynamo" in sys.modules, reason="another test has imported dynamo in this process")
+def test_entering_a_trace_does_not_import_dynamo_here() -> None:
+    import sherlorch
+
+    with sherlorch.trace():
+        pass
+    assert "torch._dynamo" not in sys.modules

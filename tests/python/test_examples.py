@@ -1,0 +1,61 @@
+"""The examples print the diagnosis that their text promises."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Run
+
+EXAMPLES = ROOT / "examples"
+
+
+def _bug_line(name: str) -> int:
+    lines = (EXAMPLES / name).read_text().splitlines()
+    return next(number for number, text in enumerate(lines, 1) if "# the bug" in text)
+
+
+def _run(python: Run, name: str) -> str:
+    ran = python(str(EXAMPLES / name))
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    return ran.stdout
+
+
+def test_transformer(python: Run) -> None:
+    name = "find_nan_in_transformer.py"
+    out = _run(python, name)
+    assert re.search(rf"log .*\[model\.layer1\].*{name}:{_bug_line(name)}", out), out
+    assert "-Inf" in out
+    assert re.search(r"\d+ traced ops", out)
+    path = out[out.index("Path to target") :]
+    found = re.findall(r"\[\d+\] (\w+) ", path)
+    assert found == ["log", "mean", "unsqueeze", "add", "layer_norm"], out
+    (turned,) = [line for line in path.splitlines() if "layer_norm" in line and "NaN" in line]
+    assert re.search("Inf.*NaN", turned), out
+
+
+def test_gradient(python: Run) -> None:
+    name = "find_nan_gradient.py"
+    out = _run(python, name)
+    assert re.match(r"loss \d\.\d{4}\n", out), out
+    assert f"{name}:{_bug_line(name)}" in out
+    assert "SqrtBackward0" in out
+    assert "backward" in out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn is not installed")
+def test_digits(python: Run) -> None:
+    name = "find_nan_in_digits.py"
+    out = _run(python, name)
+    assert out.startswith("step 0: loss nan\n")
+    assert re.search(rf"div .*{name}:{_bug_line(name)}", out), out
+    assert "0" in out
+
+
+def test_every_example_is_tested() -> None:
+    text = Path(__file__).read_text()
+    for example in EXAMPLES.glob("*.py"):
+        assert f'"{example.name}"' in text

@@ -1,0 +1,164 @@
+"""Names for modules: watch, unwatch, and that no model is disturbed by them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+from pathlib import Path
+
+import pytest
+import sherlorch
+import torch
+from conftest import Run
+from torch import nn
+
+
+class Log(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.log(x * 0)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.inner = nn.Sequential(nn.Linear(2, 2), Log())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(self.first(x)).sum()
+
+
+def _hooks(model: nn.Module) -> int:
+    return sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.modules())
+
+
+def _path_of(tracker: sherlorch.ProvenanceTracker, tensor: torch.Tensor) -> str | None:
+    return tracker.diagnose(tensor).culprits[0].module_path
+
+
+def test_ops_get_the_qualified_name_of_the_module_that_ran_them() -> None:
+    model = Net()
+    with sherlorch.trace() as tracker:
+        assert tracker.watch(model, name="net") is tracker
+        out = model(torch.ones(1, 2))
+    assert _path_of(tracker, out) == "net.inner.1"
+    assert _hooks(model) == 0
+
+
+def test_a_shared_module_goes_by_its_first_name() -> None:
+    model = Net()
+    model.second = model.inner
+    with sherlorch.trace() as tracker:
+        out = tracker.watch(model) and model(torch.ones(1, 2))
+    assert _path_of(tracker, out) == "model.inner.1"
+
+
+def test_a_replaced_and_an_added_submodule_are_named_at_the_next_call() -> None:
+    model = Net()
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        model(torch.ones(1, 2))
+        model.inner[1] = nn.Sequential(nn.Identity(), Log())
+        assert _path_of(tracker, model(torch.ones(1, 2))) == "model.inner.1.1"
+        model.inner.append(nn.Identity())
+        del model.inner[0]
+        assert _path_of(tracker, model(torch.ones(1, 2))) == "model.inner.0.1"
+
+
+def test_without_watch_the_path_is_given_from_the_outermost_module() -> None:
+    with sherlorch.trace() as tracker:
+        out = Net()(torch.ones(1, 2))
+    path = _path_of(tracker, out)
+    assert path is not None
+    assert path.endswith("inner.1")
+    with sherlorch.trace(module_paths=False) as tracker:
+        out = Net()(torch.ones(1, 2))
+    assert _path_of(tracker, out) is None
+
+
+def test_unwatch_takes_hooks_and_paths_away_and_watch_brings_them_back() -> None:
+    model = Net()
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        assert _hooks(model) == 1
+        tracker.unwatch()
+        assert _hooks(model) == 0
+        assert _path_of(tracker, model(torch.ones(1, 2))) is None
+        tracker.watch(model)
+        assert _path_of(tracker, model(torch.ones(1, 2))) == "model.inner.1"
+
+
+def test_hooks_are_gone_after_an_exception() -> None:
+    model = Net()
+    with pytest.raises(RuntimeError), sherlorch.trace() as tracker:
+        tracker.watch(model)
+        model(torch.ones(3, 5))
+    assert _hooks(model) == 0
+
+
+def test_hooks_stay_until_the_outermost_block_is_left() -> None:
+    model = Net()
+    tracker = sherlorch.trace()
+    with tracker:
+        tracker.watch(model)
+        with tracker:
+            pass
+        assert _hooks(model) == 1
+    assert _hooks(model) == 0
+
+
+def test_a_deep_copy_made_while_watched_works_and_sheds_its_hook() -> None:
+    model = Net()
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        twin = copy.deepcopy(model)
+    assert _hooks(model) == 0
+    twin(torch.ones(1, 2))
+    assert _hooks(twin) == 0
+
+
+def test_a_pickle_made_while_watched_loads_without_sherlorch(tmp_path: Path, python: Run) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        (tmp_path / "model.pkl").write_bytes(pickle.dumps(model))
+        torch.save(model, io.BytesIO())
+        state = model.state_dict()
+    assert set(state) == {"0.weight", "0.bias"}
+    ran = python(
+        "-c",
+        "import pickle, sys, torch\n"
+        "model = pickle.load(open('model.pkl', 'rb'))\n"
+        "print(model(torch.ones(3, 2)).shape, 'sherlorch' in sys.modules)\n",
+    )
+    assert ran.stdout == "torch.Size([3, 2]) False\n", ran.stderr
+
+
+def test_a_model_of_torch_jit_can_be_watched() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    with sherlorch.trace() as tracker:
+        tracker.watch(scripted)
+        out = scripted(torch.ones(1, 2))
+    assert tracker.diagnose(out).ok
+
+
+def test_names_survive_a_wrapper_of_torch_compile() -> None:
+    from sherlorch._watch import qualified_names
+
+    class Wrapper(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self._orig_mod = inner
+
+    names = [name for _, name in qualified_names(Wrapper(Net()), "model")]
+    assert names == ["model", "model", "model.first", "model.inner", "model.inner.0", "model.inner.1"]
+
+
+@pytest.mark.parametrize("value", [None, torch.ones(1), Net])
+def test_what_is_no_module_is_a_type_error(value: object) -> None:
+    with pytest.raises(TypeError, match="watch\\(\\) takes a torch.nn.Module"):
+        sherlorch.trace().watch(value)
