@@ -14,7 +14,7 @@ from sherlorch import _eager, _native
 from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport
-from sherlorch._trap import OnCulprit, Suppressions, Trap, check_on_culprit, completes
+from sherlorch._trap import ExactLines, OnCulprit, Suppressions, Trap, check_on_culprit, completes
 from sherlorch._watch import Watched, name_all
 
 CompileMode = Literal["eager", "trace_opaque"]
@@ -103,6 +103,9 @@ class ProvenanceTracker:
         self._lock = threading.Lock()
         self._depth = 0
         self._watched: list[Watched] = []
+        # What stays compiled is not to be traced through one more mode.
+        self._exact = on_culprit not in ("record", "warn") and compile == "eager"
+        self._modes: list[ExactLines] = []  # of the main thread
 
     @completes
     def __enter__(self) -> Self:
@@ -111,6 +114,10 @@ class ProvenanceTracker:
             if self._depth == 1:
                 self._begin()
         self._native.start()
+        if self._exact and threading.current_thread() is threading.main_thread():
+            mode = ExactLines()
+            mode.__enter__()
+            self._modes.append(mode)
         return self
 
     @completes
@@ -120,6 +127,8 @@ class ProvenanceTracker:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._modes and threading.current_thread() is threading.main_thread():
+            self._modes.pop().__exit__(None, None, None)
         self._native.stop()
         with self._lock:
             self._depth -= 1

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from dataclasses import dataclass
 from types import CodeType
-from typing import Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
+
+from torch.overrides import TorchFunctionMode
 
 from sherlorch import _native
 from sherlorch._errors import NonFiniteError
@@ -248,6 +250,23 @@ class Trap:
             logging.getLogger("sherlorch").exception("a trapped diagnosis could not be read")
             return None
         return (report, guilty[-1]) if guilty else None
+
+
+class ExactLines(TorchFunctionMode):
+    """Has each torch call of the main thread return through a call of Python's, so that a trap springs on its line.
+
+    CPython runs pending calls after a call and not after an operator: without this, `a / b` would be raised on a later
+    line. Costs about two microseconds a torch call, and changes nothing of it.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 def _warn(report: DiagnosisReport, culprit: Culprit) -> None:

@@ -282,7 +282,7 @@ def test_gradients_and_parameters_can_be_asked_about() -> None:
     assert report.culprits[0].autograd_node == "SqrtBackward0"
 
 
-# --- reports -----------------------------------------------------------------------------------------------------------
+# --- reports ------------------------------------------------------------------------------------------------------
 
 
 def test_a_report_survives_json_and_pickle(tmp_path: Path) -> None:
