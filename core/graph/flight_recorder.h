@@ -42,6 +42,12 @@ struct FlightTensor {
   std::uint8_t tag = 0;  // a hash of the data address: tells a reused storage address apart, most of the time
 };
 
+// FlightTensor::tag of a tensor whose element 0 is at `data`, `offset` bytes into its storage.
+inline std::uint8_t address_tag(const void* data, std::int64_t offset) noexcept {
+  const std::uint64_t base = reinterpret_cast<std::uintptr_t>(data) - static_cast<std::uint64_t>(offset);
+  return static_cast<std::uint8_t>((base * 0x9e3779b97f4a7c15ull) >> 56);
+}
+
 // The fixed part of an op.
 struct FlightHeader {
   OpSeq seq = 0;

@@ -34,6 +34,7 @@ struct TensorFacts {
   DType dtype = DType::kOther;
   std::uint8_t scalar_type = 0;  // c10::ScalarType, for the name of types that cannot be non-finite
   bool is_parameter = false;     // a leaf that requires grad
+  bool written_arg = false;      // outputs: `arg` is the schema argument written, not the index of a return value
   // The values of an index, mask or other integer operand that decides where elements go (row-major; bool as 0/1);
   // empty where the operator has no use for them or there were more than kMaxIndexValues.
   std::vector<std::int64_t> integer_values;
@@ -88,6 +89,8 @@ struct OperandSample {
   double value = 0;
   double min = 0, max = 0, sum = 0;
   std::int64_t count = 0;
+  std::int64_t bad = 0;      // non-finite ones among them
+  bool complete = true;      // false: the slice was long and only its beginning was read
 };
 struct WitnessSample {
   std::uint16_t output = 0;

@@ -26,6 +26,12 @@ class OpStore {
   // Gives a reference back; the last one frees the record and, in a loop and not by recursion, what only it held.
   void release(OpRecord* record) noexcept;
 
+  // The newest record with this ticket that is an op; null if it is gone. Cost: linear from the newest one back.
+  OpRecord* find(OpSeq seq) const noexcept {
+    OpRecord* record = newest_;
+    while (record != nullptr && (record->seq != seq || record->kind != OpKind::kOp)) record = record->older_;
+    return record;
+  }
   std::size_t size() const noexcept { return size_; }
   std::uint64_t folded() const noexcept { return folded_; }
 

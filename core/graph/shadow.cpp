@@ -98,9 +98,13 @@ void Shadow::erase(StorageKey storage, const Geometry& written) {
 
 void Shadow::write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output,
                    const ElementSet& bad) {
+  cover(&entries_.find(storage)->second, written);
+  if (!bad.empty()) add_resident(storage, record, output, bad);
+}
+
+void Shadow::add_resident(StorageKey storage, OpRecord* record, std::uint16_t output, const ElementSet& bad) {
   Entry& entry = entries_.find(storage)->second;
-  cover(&entry, written);
-  if (bad.empty()) return;
+  const Geometry& written = geometry_of(*record, output);
   store_->retain(record);
   Resident resident;
   resident.writer = record;

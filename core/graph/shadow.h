@@ -58,6 +58,9 @@ class Shadow {
   // Takes the whole geometry out of older residents first.
   void write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output, const ElementSet& bad);
 
+  // The same without taking anything out of the others: these elements of `record`'s output are in memory and nobody's.
+  void add_resident(StorageKey storage, OpRecord* record, std::uint16_t output, const ElementSet& bad);
+
   // Splits `bad`, elements of a tensor with this geometry, by the writes that made them. What no write accounts for is
   // returned in `*unexplained`.
   std::vector<ReadEdge> attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,

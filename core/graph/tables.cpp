@@ -36,7 +36,7 @@ Site SiteTable::get(SiteId id) const {
   return id < sites_.size() ? sites_[id] : Site();
 }
 
-ModuleTable::ModuleTable() { names_.emplace_back(); }
+ModuleTable::ModuleTable() : named_(std::make_unique<std::atomic<bool>[]>(kFlags)) { names_.emplace_back(); }
 
 ModuleId ModuleTable::id_of(const void* module) {
   std::lock_guard lock(mutex_);
@@ -53,6 +53,7 @@ void ModuleTable::forget(const void* module) {
 void ModuleTable::set_name(ModuleId id, std::string name) {
   std::lock_guard lock(mutex_);
   if (id < names_.size()) names_[id] = std::move(name);
+  set_named(id);
 }
 
 std::string ModuleTable::name(ModuleId id) const {

@@ -2,6 +2,7 @@
 // of the process; their number is bounded by the size of the program, not by how long it runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -60,13 +61,22 @@ class ModuleTable {
   void forget(const void* module);
   void set_name(ModuleId id, std::string name);
   std::string name(ModuleId id) const;  // "" if it has none
+  // True until the module has a name or set_named() was called: the front is asked for a name once. Any thread, no lock.
+  bool needs_name(ModuleId id) const noexcept {
+    return id < kFlags && !named_[id].load(std::memory_order_relaxed);
+  }
+  void set_named(ModuleId id) noexcept {
+    if (id < kFlags) named_[id].store(true, std::memory_order_relaxed);
+  }
   // Counts forget() calls; caches of (address -> id) are good only for the generation in which they were filled.
   std::uint32_t generation() const noexcept { return __atomic_load_n(&generation_, __ATOMIC_ACQUIRE); }
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<const void*, ModuleId> ids_;
+  static constexpr std::size_t kFlags = 1 << 16;  // modules past these are never asked about again
   std::deque<std::string> names_;
+  std::unique_ptr<std::atomic<bool>[]> named_;
   std::uint32_t generation_ = 0;
 };
 

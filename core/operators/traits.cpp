@@ -12,7 +12,7 @@ using Names = std::unordered_set<std::string_view>;
 // Memory as it was: scanning it would invent values. The deterministic mode fills it with NaN on purpose.
 const Names kUninitialized = {"empty",          "empty_like",        "empty_strided",     "empty_permuted", "new_empty",
                               "new_empty_strided", "empty_quantized", "resize_",           "resize_as_",
-                              "_resize_output_", "resize",            "resize_as",         "empty_out"};
+                              "_resize_output_", "resize",            "resize_as"};
 
 // Annotated as writing self, but what they write is sizes, strides or the storage pointer.
 const Names kMetadataOnly = {"set_",         "t_",          "transpose_",      "swapaxes_",     "swapdims_",
@@ -24,6 +24,10 @@ const Names kMetadataOnly = {"set_",         "t_",          "transpose_",      "
 const Names kFills = {"full",        "full_like",   "new_full",     "fill",         "fill_",        "masked_fill",
                       "masked_fill_", "index_fill", "index_fill_",  "scatter",      "scatter_",     "scalar_tensor",
                       "where",       "constant_pad_nd", "pad",      "nan_to_num",   "nan_to_num_"};
+
+// Write self without reading it: what self held before is none of their business. (out= arguments are told by name.)
+const Names kOverwrites = {"copy_",   "fill_",      "zero_",      "normal_",      "uniform_", "random_", "bernoulli_",
+                           "cauchy_", "geometric_", "exponential_", "log_normal_", "copy"};
 
 const Names kItems = {"item", "_local_scalar_dense"};
 
@@ -40,6 +44,7 @@ OperatorTraits operator_traits(const OperatorInfo& op) {
   traits.metadata_only = kMetadataOnly.contains(name);
   traits.literal = name == "lift_fresh";
   traits.fills = kFills.contains(name);
+  traits.overwrites = kOverwrites.contains(name);
   traits.item = kItems.contains(name);
   traits.cast = kCasts.contains(name);
   // These update running_mean and running_var (arguments 3 and 4) in training; the older schemas do not say so.

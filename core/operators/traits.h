@@ -16,6 +16,8 @@ struct OperatorTraits {
   bool literal = false;
   // Writes numbers that the program gave it (full, masked_fill, where): an infinity among them is deliberate.
   bool fills = false;
+  // Writes its first argument without reading it (copy_, fill_, zero_, random fills).
+  bool overwrites = false;
   // Takes a number out of a tensor into Python (item).
   bool item = false;
   // Converts the element type and may do so inside another op, where autocast keeps the result for later ops.

@@ -1,0 +1,282 @@
+#include "adapter/call_builder.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "adapter/session.h"
+
+namespace sherlorch {
+
+namespace {
+
+// Calls f(impl, list_index) for each defined tensor in the value.
+template <typename F>
+void for_tensors(const c10::IValue& value, F&& f) {
+  if (value.isTensor()) {
+    f(value.toTensor().unsafeGetTensorImpl(), 0);
+  } else if (value.isList()) {
+    std::uint16_t index = 0;
+    for (const c10::IValue& element : value.toListRef()) {
+      if (element.isTensor()) f(element.toTensor().unsafeGetTensorImpl(), index);
+      ++index;
+    }
+  }
+}
+
+bool undefined(const c10::TensorImpl* impl) noexcept { return impl == c10::UndefinedTensorImpl::singleton(); }
+
+void add_scalar(ThreadState& state, Open& open, const c10::IValue& value, std::uint16_t arg) {
+  CallScalar scalar;
+  scalar.arg = arg;
+  if (value.isInt()) {
+    scalar.kind = CallScalar::Kind::kInt;
+    scalar.ints[0] = value.toInt();
+  } else if (value.isDouble()) {
+    scalar.kind = CallScalar::Kind::kDouble;
+    scalar.number = value.toDouble();
+    open.nonfinite_scalar |= !std::isfinite(scalar.number);
+  } else if (value.isBool()) {
+    scalar.kind = CallScalar::Kind::kBool;
+    scalar.ints[0] = value.toBool() ? 1 : 0;
+  } else if (value.isIntList()) {
+    scalar.kind = CallScalar::Kind::kIntList;
+    for (const c10::IValue& element : value.toListRef()) {
+      if (scalar.count == CallScalar::kMaxInts) break;
+      scalar.ints[scalar.count++] = element.toInt();
+    }
+  } else if (value.isDoubleList()) {  // _foreach_*.ScalarList
+    for (const c10::IValue& element : value.toListRef()) {
+      if (std::isfinite(element.toDouble())) continue;
+      scalar.kind = CallScalar::Kind::kDouble;
+      scalar.number = element.toDouble();
+      open.nonfinite_scalar = true;
+      break;
+    }
+    if (scalar.kind == CallScalar::Kind::kNone) return;
+  } else {
+    return;
+  }
+  state.scalars.push_back(scalar);
+}
+
+void note_kind(TensorKind kind) noexcept {
+  if (kind == TensorKind::kDevice) Session::get().recorder().count_blind(Blind::kDevice);
+  if (kind == TensorKind::kOpaque) Session::get().recorder().count_blind(Blind::kNoStorage);
+}
+
+// Adds a tensor, and its forward-mode tangent, to one side of the call.
+void add_tensor(ThreadState& state, std::vector<CallTensor>* side, const c10::TensorImpl* impl, TensorRole role,
+                std::uint16_t arg, std::uint16_t list_index, bool fresh_return) {
+  auto add = [&](const c10::TensorImpl* each) {
+    CallTensor& tensor = side->emplace_back();
+    const TensorKind kind = fill(each, state.next_flat(), &tensor);
+    if (kind != TensorKind::kBytes) {
+      note_kind(kind);
+      side->pop_back();
+      return;
+    }
+    tensor.role = role;
+    tensor.arg = arg;
+    tensor.list_index = list_index;
+    tensor.fresh_return = fresh_return;
+  };
+  add(impl);
+  if (const c10::TensorImpl* tangent = tangent_of(impl)) [[unlikely]] add(tangent);
+}
+
+bool hidden_writes_happen(const ThreadState& state, const Open& open) {
+  const OperatorTraits& traits = open.op->traits;
+  if (traits.hidden_writes == 0) return false;
+  if (traits.hidden_writes_if < 0) return true;
+  for (std::size_t i = open.scalars; i < state.scalars.size(); ++i) {
+    if (state.scalars[i].arg == traits.hidden_writes_if) return state.scalars[i].ints[0] != 0;
+  }
+  return false;
+}
+
+// Arguments that the op writes, by its schema or in passing.
+bool is_written(const Open& open, bool hidden, std::uint16_t arg) {
+  for (const std::uint8_t written : open.op->written_args) {
+    if (written == arg) return true;
+  }
+  return hidden && arg < 32 && (open.op->traits.hidden_writes >> arg & 1) != 0;
+}
+
+Phase phase_of(const ThreadState& state, const Open& open) {
+  if (open.recompute) return Phase::kRecompute;
+  if (open.container >= 0) return Phase::kBackward;
+  // The closure given to step() runs with gradients on, the optimizer's own arithmetic without.
+  if (state.optimizer_depth > 0 && !c10::GradMode::is_enabled()) return Phase::kOptimizer;
+  return Phase::kForward;
+}
+
+}  // namespace
+
+void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::size_t self) {
+  c10::ArrayRef<const c10::IValue> values = record.inputs();
+  Open& open = state.open[self];
+  // callBoxed passes the whole stack: the arguments are the last ones.
+  const std::size_t arguments = record.num_inputs() < values.size() ? record.num_inputs() : values.size();
+  values = values.slice(values.size() - arguments);
+  bool wrapper = false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const c10::IValue& value = values[i];
+    const auto arg = static_cast<std::uint16_t>(i);
+    if (value.isTensor() || value.isList()) {
+      const std::size_t before = state.inputs.size();
+      for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t index) {
+        if (undefined(impl)) return;
+        wrapper |= is_wrapper(impl);
+        state.inputs.push_back({impl, arg, index});
+      });
+      if (state.inputs.size() == before && value.isList()) add_scalar(state, open, value, arg);
+    } else {
+      add_scalar(state, open, value, arg);
+    }
+  }
+  if (wrapper) {
+    open.kind = OpenKind::kTransparent;
+    return;
+  }
+  if (open.op->written_args.empty() || open.op->traits.overwrites || open.op->traits.metadata_only ||
+      open.op->traits.uninitialized) {
+    return;
+  }
+  // Memory that the op reads and overwrites: what it holds must be seen now if nothing is known of it yet.
+  Recorder& recorder = Session::get().recorder();
+  for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+    const OpenTensor& input = state.inputs[i];
+    if (!is_written(open, false, input.arg)) continue;
+    CallTensor tensor;
+    FlatShape flat;
+    if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || !recorder.first_touch(tensor.storage)) continue;
+    tensor.arg = input.arg;
+    tensor.list_index = input.list_index;
+    tensor.is_parameter = is_leaf_that_requires_grad(input.impl);
+    OpCall call;
+    call.op = open.op->id;
+    call.traits = &open.op->traits;
+    call.thread = state.thread;
+    recorder.before_write(tensor, call);
+  }
+}
+
+void gather_hidden(ThreadState& state, const at::RecordFunction& record) {
+  Recorder& recorder = Session::get().recorder();
+  const Open& open = state.open.back();
+  for (const c10::IValue& value : record.inputs()) {
+    for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t) {
+      CallTensor tensor;
+      FlatShape flat;
+      if (undefined(impl) || is_wrapper(impl) || fill(impl, &flat, &tensor) != TensorKind::kBytes) return;
+      if (!recorder.maybe_shadowed(tensor.storage) || !can_be_nonfinite(tensor.dtype)) return;
+      for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+        const c10::TensorImpl* input = state.inputs[i].impl;
+        if (input == impl || (input->has_storage() && input->unsafe_storage().unsafeGetStorageImpl() == tensor.handle)) return;
+      }
+      for (std::size_t i = open.hidden; i < state.hidden.size(); ++i) {
+        if (state.hidden[i].storage == tensor.storage) return;
+      }
+      const std::size_t slot = state.hidden.size();
+      if (state.hidden_shapes.size() <= slot) state.hidden_shapes.resize(slot + 1);
+      std::vector<std::int64_t>& shape = state.hidden_shapes[slot];
+      shape.assign(tensor.sizes, tensor.sizes + tensor.dims);
+      shape.insert(shape.end(), tensor.strides, tensor.strides + tensor.dims);
+      tensor.sizes = shape.data();
+      tensor.strides = shape.data() + tensor.dims;
+      tensor.arg = 255;  // no argument of the op itself
+      state.hidden.push_back(tensor);
+    });
+  }
+}
+
+void finish_op(ThreadState& state, const at::RecordFunction& record) {
+  const std::size_t self = state.open.size() - 1;
+  const Open open = state.open[self];
+  const CachedOperator& op = *open.op;
+  state.call_inputs.clear();
+  state.call_outputs.clear();
+  state.flat_used = 0;
+  const bool hidden_writes = hidden_writes_happen(state, open);
+
+  for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+    const OpenTensor& input = state.inputs[i];
+    add_tensor(state, &state.call_inputs, input.impl, TensorRole::kRead, input.arg, input.list_index, false);
+  }
+  const TensorRole written_role = op.traits.uninitialized  ? TensorRole::kUninitialized
+                                  : op.traits.metadata_only ? TensorRole::kAlias
+                                                            : TensorRole::kWrite;
+  if (!op.written_args.empty() || hidden_writes) {
+    for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+      const OpenTensor& input = state.inputs[i];
+      if (!is_written(open, hidden_writes, input.arg)) continue;
+      add_tensor(state, &state.call_outputs, input.impl, written_role, input.arg, input.list_index, false);
+    }
+  }
+  const std::size_t written_arguments = state.call_outputs.size();
+  const std::vector<c10::IValue>& outputs = record.outputs();
+  const std::size_t returns = std::min(outputs.size(), op.return_aliases.size());
+  for (std::size_t r = 0; r < returns; ++r) {
+    if (op.return_written[r]) continue;  // the written argument again
+    const c10::IValue& value = outputs[outputs.size() - returns + r];
+    for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t index) {
+      if (undefined(impl)) return;
+      add_tensor(state, &state.call_outputs, impl,
+                 op.traits.uninitialized ? TensorRole::kUninitialized : TensorRole::kWrite, static_cast<std::uint16_t>(r),
+                 index, true);
+    });
+  }
+  // A return value in memory that came in is a view of it, whatever the schema says (to, contiguous, dropout in eval).
+  for (std::size_t o = written_arguments; o < state.call_outputs.size(); ++o) {
+    CallTensor& output = state.call_outputs[o];
+    for (const CallTensor& input : state.call_inputs) {
+      if (input.storage == output.storage) output.role = TensorRole::kAlias;
+    }
+  }
+  // Python code inside the op (a dispatch mode, a custom op's body) ran ops that were recorded: what these wrote is theirs.
+  if (state.written.size() > open.written) {
+    std::erase_if(state.call_outputs, [&](const CallTensor& output) {
+      return output.role != TensorRole::kAlias &&
+             std::find(state.written.begin() + open.written, state.written.end(), output.storage) != state.written.end();
+    });
+  }
+
+  OpCall call;
+  call.op = op.id;
+  call.traits = &op.traits;
+  call.site = open.site.site;
+  call.module = open.site.module;
+  call.thread = state.thread;
+  call.phase = phase_of(state, open);
+  call.sequence = open.sequence;
+  call.sequence_after = at::sequence_number::peek();
+  call.has_nonfinite_scalar = open.nonfinite_scalar;
+  if (open.container >= 0 && call.phase == Phase::kBackward) {
+    const Open& container = state.open[static_cast<std::size_t>(open.container)];
+    // Python code of the user's inside it (a hook, a custom Function's backward) has a line of its own.
+    const bool own_line = open.site.user_above_floor;
+    call.in_node = container.kind == OpenKind::kNode && !own_line;
+    call.engine_work = container.kind == OpenKind::kEngine && !own_line;
+    call.node_sequence = container.sequence;
+    call.node_thread = container.node_thread;
+    call.node_name = container.record->name();
+  }
+  call.inputs = state.call_inputs;
+  call.outputs = state.call_outputs;
+  call.hidden_inputs = std::span(state.hidden).subspan(open.hidden);
+  call.scalars = std::span<const CallScalar>(state.scalars).subspan(open.scalars);
+  state.busy = true;
+  Session::get().recorder().record(call);
+  state.busy = false;
+  if (self > 0) {
+    for (const CallTensor& output : state.call_outputs) {
+      if (output.role != TensorRole::kAlias) state.written.push_back(output.storage);
+    }
+  }
+}
+
+}  // namespace sherlorch

@@ -1,0 +1,236 @@
+#include "adapter/observer.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <pthread.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "adapter/call_builder.h"
+#include "adapter/frontend.h"
+#include "adapter/session.h"
+#include "adapter/thread_state.h"
+
+#ifndef NDEBUG
+#error "Build the adapter with NDEBUG: at::RecordFunction::inputs() asserts on a member that release builds of torch never set."
+#endif
+
+namespace sherlorch {
+
+namespace {
+
+// Names of threads by torch's logical id. Cold but for the first op of a thread.
+struct ThreadNames {
+  std::mutex mutex;
+  std::map<ThreadId, std::string> names;
+};
+ThreadNames& thread_names() {
+  static auto* names = new ThreadNames();
+  return *names;
+}
+
+void name_thread(ThreadId id) {
+  char name[32] = {};
+  const bool main_thread = getpid() == static_cast<pid_t>(syscall(SYS_gettid));
+  if (!main_thread) pthread_getname_np(pthread_self(), name, sizeof(name));
+  std::lock_guard lock(thread_names().mutex);
+  std::string& entry = thread_names().names[id];
+  if (!main_thread) entry = "thread " + std::to_string(id) + (name[0] != 0 ? " (" + std::string(name) + ")" : "");
+}
+
+bool is_optimizer_step(const char* name) noexcept { return std::strncmp(name, "Optimizer.step#", 15) == 0; }
+
+constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
+constexpr std::size_t kEvaluateLength = sizeof(kEvaluate) - 1;
+
+void* top_frame() noexcept { return frontend().top_frame != nullptr ? frontend().top_frame() : nullptr; }
+
+void push_container(ThreadState& state, const at::RecordFunction& record, OpenKind kind) {
+  Open open;
+  open.record = &record;
+  open.kind = kind;
+  open.site.top_frame = top_frame();
+  open.container = state.open.empty() ? -1 : state.open.back().container;
+  open.inputs = static_cast<std::uint32_t>(state.inputs.size());
+  open.scalars = static_cast<std::uint32_t>(state.scalars.size());
+  open.hidden = static_cast<std::uint32_t>(state.hidden.size());
+  open.written = static_cast<std::uint32_t>(state.written.size());
+  if (kind == OpenKind::kNode || kind == OpenKind::kEngine) {
+    open.container = static_cast<int>(state.open.size());
+    open.sequence = static_cast<std::uint64_t>(record.seqNr());
+    open.node_thread = static_cast<ThreadId>(record.forwardThreadId());
+    if (open.node_thread == 0) open.node_thread = state.thread;
+  }
+  state.open.push_back(open);
+}
+
+// An operator begins that is not part of another one.
+void push_op(ThreadState& state, const at::RecordFunction& record, const CachedOperator* op) {
+  Open open;
+  open.record = &record;
+  open.op = op;
+  const Open* outer = state.open.empty() ? nullptr : &state.open.back();
+  open.container = outer == nullptr ? -1 : outer->container;
+  void* floor = open.container >= 0 ? state.open[static_cast<std::size_t>(open.container)].site.top_frame : nullptr;
+  if (frontend().capture != nullptr) frontend().capture(floor, &open.site);
+  if (outer != nullptr && outer->op != nullptr && (outer->op == op || open.site.top_frame == outer->site.top_frame)) {
+    // A handler (__torch_dispatch__) that passes the call on, or an op inside a wrapper's op: the user's line is that
+    // of the outer one.
+    open.site.site = outer->site.site;
+    open.site.module = outer->site.module;
+    open.site.user_above_floor = outer->site.user_above_floor;
+  }
+  open.recompute = open.container >= 0 && open.site.checkpoint && c10::GradMode::is_enabled();
+  open.sequence = at::sequence_number::peek();
+  open.inputs = static_cast<std::uint32_t>(state.inputs.size());
+  open.scalars = static_cast<std::uint32_t>(state.scalars.size());
+  open.hidden = static_cast<std::uint32_t>(state.hidden.size());
+  open.written = static_cast<std::uint32_t>(state.written.size());
+  const std::size_t self = state.open.size();
+  state.open.push_back(open);
+  gather_inputs(state, record, self);
+}
+
+// An operator begins inside another one that is being recorded.
+void nested_op(ThreadState& state, const at::RecordFunction& record) {
+  Recorder& recorder = Session::get().recorder();
+  if (recorder.has_shadows()) gather_hidden(state, record);
+}
+
+void start(const at::RecordFunction& record) {
+  ThreadState& state = thread_state();
+  if (state.busy) return;
+  switch (record.scope()) {
+    case at::RecordScope::USER_SCOPE:
+      if (is_optimizer_step(record.name())) ++state.optimizer_depth;
+      return;
+    case at::RecordScope::BACKWARD_FUNCTION: push_container(state, record, OpenKind::kNode); return;
+    case at::RecordScope::FUNCTION: break;
+    default: return;
+  }
+  Open* outer = state.open.empty() ? nullptr : &state.open.back();
+  const bool inside_op = outer != nullptr && outer->kind == OpenKind::kOp;
+  if (inside_op && (frontend().top_frame == nullptr || frontend().top_frame() == outer->site.top_frame)) {
+    // Under autocast the casts inside an op outlive it: they are kept for later ops, so they are ops of their own.
+    if (at::autocast::is_autocast_enabled(at::kCPU)) {
+      const CachedOperator* op = state.operators.find(record);
+      if (op != nullptr && op->traits.cast && op != outer->op) {
+        push_op(state, record, op);
+        return;
+      }
+    }
+    nested_op(state, record);
+    return;
+  }
+  const CachedOperator* op = state.operators.find(record);
+  if (op == nullptr) {
+    const bool engine = std::strncmp(record.name(), kEvaluate, kEvaluateLength) == 0;
+    push_container(state, record, engine ? OpenKind::kEngine : OpenKind::kContainer);
+    if (std::strncmp(record.name(), "CompiledFunction", 16) == 0) Session::get().recorder().count_blind(Blind::kCompiled);
+    return;
+  }
+  if (!op->traits.ignore) push_op(state, record, op);
+}
+
+void end(const at::RecordFunction& record) {
+  ThreadState& state = thread_state();
+  if (state.busy) return;
+  if (record.scope() == at::RecordScope::USER_SCOPE) {
+    if (state.optimizer_depth > 0 && is_optimizer_step(record.name())) --state.optimizer_depth;
+    return;
+  }
+  if (state.open.empty() || state.open.back().record != &record) return;
+  if (state.open.back().kind == OpenKind::kOp) finish_op(state, record);
+  const Open& done = state.open.back();
+  state.inputs.resize(done.inputs);
+  state.scalars.resize(done.scalars);
+  state.hidden.resize(done.hidden);
+  // What was written inside is written as far as the ops around are concerned, too.
+  if (state.open.size() == 1) state.written.clear();
+  state.open.pop_back();
+}
+
+// torch prints a warning and goes on when a callback throws; ours keep their troubles to themselves.
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& record) {
+  if (!Session::get().recording()) return nullptr;
+  try {
+    start(record);
+  } catch (...) {
+    Session::get().recorder().count_blind(Blind::kRecorderError);
+  }
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& record, at::ObserverContext*) {
+  if (!Session::get().recording()) {
+    // An op that began while recording was on must not stay open.
+    ThreadState& state = thread_state();
+    if (!state.open.empty() && state.open.back().record == &record) {
+      const Open done = state.open.back();
+      state.inputs.resize(done.inputs);
+      state.scalars.resize(done.scalars);
+      state.hidden.resize(done.hidden);
+      state.written.resize(done.written);
+      state.open.pop_back();
+    }
+    return;
+  }
+  try {
+    end(record);
+  } catch (...) {
+    Session::get().recorder().count_blind(Blind::kRecorderError);
+  }
+}
+
+}  // namespace
+
+ThreadState::ThreadState(Tables* tables) : operators(tables) {
+  thread = static_cast<ThreadId>(at::RecordFunction::currentThreadId() & 0xffff);
+  open.reserve(64);
+  inputs.reserve(1024);
+  scalars.reserve(256);
+  call_inputs.reserve(256);
+  call_outputs.reserve(256);
+  name_thread(thread);
+}
+
+ThreadState& thread_state() {
+  // The pointer is read on every op; initial-exec saves the call that a dynamically loaded library's thread-locals cost.
+  static thread_local ThreadState* state __attribute__((tls_model("initial-exec"))) = nullptr;
+  if (state == nullptr) [[unlikely]] {
+    static thread_local std::unique_ptr<ThreadState> owner;
+    owner = std::make_unique<ThreadState>(&Session::get().recorder().graph().tables);
+    state = owner.get();
+  }
+  return *state;
+}
+
+void switch_observer(bool on) {
+  static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  if (handle == at::INVALID_CALLBACK_HANDLE) {
+    if (!on) return;
+    handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
+                                       .needsInputs(true)
+                                       .needsOutputs(true)
+                                       .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                                                at::RecordScope::USER_SCOPE}));
+    return;
+  }
+  on ? at::reenableCallback(handle) : at::disableCallback(handle);
+}
+
+std::string thread_text(ThreadId thread) {
+  std::lock_guard lock(thread_names().mutex);
+  auto found = thread_names().names.find(thread);
+  return found == thread_names().names.end() ? "" : found->second;
+}
+
+}  // namespace sherlorch

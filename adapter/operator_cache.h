@@ -1,0 +1,51 @@
+// Which operator is behind a RecordFunction, at the price of one look into a small table.
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/graph/tables.h"
+#include "core/operators/traits.h"
+
+namespace sherlorch {
+
+struct CachedOperator {
+  const char* name = nullptr;  // what RecordFunction::name() gives for it: a pointer into its schema, unique to the overload
+  std::string text;            // the same as text, to notice a schema that was freed and another put in its place
+  std::string overload;
+  OperatorId id = 0;           // 0: not an operator (a record without a schema)
+  OperatorTraits traits;
+  std::vector<std::uint8_t> written_args;  // schema arguments that it writes, hidden ones included
+  std::vector<bool> return_aliases;        // a return value that may share memory with an argument
+  std::vector<bool> return_written;        // a return value that is a written argument
+  bool is_aten = false;
+};
+
+// One a thread; fills itself from the process-wide operator table. Not thread-safe.
+class OperatorCache {
+ public:
+  explicit OperatorCache(Tables* tables) : tables_(tables) {}
+
+  // Null if the record has no schema (a container: a custom Function, the engine, a compiled region).
+  const CachedOperator* find(const at::RecordFunction& record) {
+    const char* name = record.name();
+    const CachedOperator* entry = entries_[slot(name)];
+    if (entry != nullptr && entry->name == name && entry->text == name) [[likely]] return entry;
+    return find_slow(record, name);
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 1024;
+  static std::size_t slot(const char* name) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 54;
+  }
+  const CachedOperator* find_slow(const at::RecordFunction& record, const char* name);
+
+  Tables* tables_;
+  std::array<const CachedOperator*, kSlots> entries_{};
+};
+
+}  // namespace sherlorch

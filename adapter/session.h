@@ -1,0 +1,105 @@
+// The one recording of the process and the windows that look at it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/diagnose/diagnose.h"
+#include "core/record/recorder.h"
+#include "sherlorch/export.h"
+
+namespace sherlorch {
+
+class Session;
+
+struct WindowOptions {
+  bool sites = true;
+  bool module_paths = true;
+};
+
+// What one tracker sees of the recording: the ops in its intervals. Thread-safe.
+class SHERLORCH_API Window {
+ public:
+  explicit Window(const WindowOptions& options);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  void start();  // counted
+  void stop();
+  void enable();
+  void disable();
+  void reset();
+  bool active() const;
+  std::uint64_t op_count() const;
+  void set_trap(bool armed);
+  bool trap_armed_for(OpSeq seq) const;
+
+  // Names of parameters and buffers, for origins. Replaces earlier ones.
+  void name_storages(std::unordered_map<StorageKey, StorageLabel> labels);
+  // No module path for ops from here on; or again.
+  void hide_modules();
+  void show_modules();
+  void add_blind_spot(std::string kind, std::uint64_t count, std::string text);
+
+  bool visible(OpSeq seq) const;
+  // The view for a diagnosis: a snapshot.
+  View view() const;
+
+ private:
+  friend class Session;
+  struct Interval {
+    OpSeq begin = 0;
+    OpSeq end = 0;
+    std::uint64_t ops_begin = 0;
+    std::uint64_t ops_end = 0;
+    bool open = false;
+  };
+  bool recording_locked() const { return started_ > 0 && enabled_; }
+  void update_locked(bool was);
+
+  mutable std::mutex mutex_;
+  WindowOptions options_;
+  int started_ = 0;
+  bool enabled_ = true;
+  std::vector<Interval> intervals_;
+  std::vector<Interval> hidden_;  // in which module paths are not told
+  std::atomic<bool> trap_{false};
+  std::unordered_map<StorageKey, StorageLabel> labels_;
+  std::vector<BlindSpot> extra_blind_spots_;
+  std::vector<std::uint64_t> blind_base_;
+};
+
+class SHERLORCH_API Session {
+ public:
+  // Never destroyed: op callbacks may still come while the process ends.
+  static Session& get();
+
+  Recorder& recorder() noexcept { return *recorder_; }
+  bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
+  void count_windows(int change);  // windows that record now
+  void add(Window* window);
+  void remove(Window* window);
+  // Calls the front's trap if a window with an armed trap sees this op.
+  void trap(OpSeq seq) noexcept;
+
+ private:
+  Session();
+
+  std::unique_ptr<Recorder> recorder_;
+  std::atomic<bool> recording_{false};
+  std::atomic<int> traps_{0};
+  // Lock order: registry_mutex_, then a window's, then recording_mutex_.
+  std::mutex registry_mutex_;
+  std::vector<Window*> windows_;
+  std::mutex recording_mutex_;
+  int recording_windows_ = 0;
+  friend class Window;
+};
+
+}  // namespace sherlorch

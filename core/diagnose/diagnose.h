@@ -1,0 +1,69 @@
+// Builds the Diagnosis of a tensor: who is to blame, on which elements, by which path, and why.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/diagnose/diagnosis.h"
+#include "core/graph/graph.h"
+
+namespace sherlorch {
+
+// The trace never saw this tensor. what() says so in one sentence, and what to do.
+class UntrackedTensorError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The tensor asked about, looked at by the adapter just now.
+struct Target {
+  TensorFacts facts;
+  BadElements bad;           // narrowed to one element where the caller asked for one
+  std::uint8_t tag = 0;      // address_tag() of its memory
+  std::int64_t numel = 0;
+  std::string dtype;         // "torch.float32"
+  std::string device;        // "cpu"
+};
+
+// A parameter or buffer that the front knows by name.
+struct StorageLabel {
+  std::string name;   // "net.4.running_var"; "" if unknown
+  bool buffer = false;
+};
+
+// Whose question it is: the window on the recording, and names that the core cannot know.
+struct View {
+  std::function<bool(OpSeq)> visible;                  // the op lies in the trace that asks
+  std::function<bool(OpSeq)> names_modules;            // ops of which module paths are told
+  std::function<StorageLabel(StorageKey)> label;
+  std::function<std::string(std::uint8_t)> dtype_text;   // c10::ScalarType -> "torch.float32"
+  std::function<std::string(ThreadId)> thread_text;      // "" for the main thread
+  bool sites = true;                                   // file:line wanted
+  std::uint64_t total_ops = 0;
+  std::vector<BlindSpot> blind_spots;
+};
+
+// Elements that were bad in the output of each step of a diagnosis, for heat maps: by the step's ticket.
+using StepElements = std::map<OpSeq, ElementSet>;
+
+// Throws UntrackedTensorError. Takes the graph's lock. `elements` may be null.
+Diagnosis diagnose(Graph& graph, const Target& target, const View& view, StepElements* elements);
+
+// The last op that wrote this tensor, or made this view of it. False if the trace never saw one.
+bool find_node(Graph& graph, const Target& target, const View& view, Step* step);
+
+// One line of the timeline.
+struct FlightStep {
+  Step step;
+  float largest = 0;
+  bool nonfinite = false;
+  bool absorbed = false;
+};
+// The last ops that the view shows, oldest first, at most `limit`.
+std::vector<FlightStep> timeline(Graph& graph, const View& view, std::size_t limit);
+
+}  // namespace sherlorch

@@ -1,0 +1,97 @@
+#include "core/diagnose/step_builder.h"
+
+namespace sherlorch {
+
+FinitenessCounts counts_of(const BadElements& bad, const Geometry& geometry) {
+  FinitenessCounts counts;
+  counts.numel = geometry.numel();
+  counts.nan = bad.nan.count();
+  counts.pos_inf = bad.pos_inf.count();
+  counts.neg_inf = bad.neg_inf.count();
+  if (counts.nan > 0) counts.first_nan = geometry.index_of(bad.nan.first());
+  if (counts.pos_inf > 0) counts.first_pos_inf = geometry.index_of(bad.pos_inf.first());
+  if (counts.neg_inf > 0) counts.first_neg_inf = geometry.index_of(bad.neg_inf.first());
+  return counts;
+}
+
+Transition transition_between(const FinitenessCounts* before, const FinitenessCounts& after) {
+  const bool nan = after.nan > 0;
+  const bool inf = after.pos_inf + after.neg_inf > 0;
+  if (before == nullptr || before->finite()) {
+    return nan ? Transition::kFiniteToNan : inf ? Transition::kFiniteToInf : Transition::kNone;
+  }
+  if (before->nan == 0 && nan) return Transition::kInfToNan;
+  if (before->nan > 0 && !nan && inf) return Transition::kNanToInf;
+  if (!nan && before->nan == 0 &&
+      ((before->pos_inf == 0 && after.pos_inf > 0 && after.neg_inf == 0) ||
+       (before->neg_inf == 0 && after.neg_inf > 0 && after.pos_inf == 0))) {
+    return Transition::kInfToInf;
+  }
+  return Transition::kNone;
+}
+
+SourceLocation StepBuilder::location(SiteId site) const {
+  SourceLocation location;
+  if (site == 0 || !view_.sites) return location;
+  Site found = graph_.tables.sites.get(site);
+  location.file = std::move(found.file);
+  location.line = found.line;
+  location.function = std::move(found.function);
+  return location;
+}
+
+void StepBuilder::name(OperatorId op, Step* step) const {
+  const OperatorInfo& info = graph_.tables.operators.get(op);
+  step->op_name = info.short_name();
+  step->operator_name = info.full_name();
+}
+
+void StepBuilder::describe(const TensorFacts& facts, const BadElements& bad, Step* step) const {
+  step->shape = facts.geometry.sizes;
+  step->dtype = view_.dtype_text(facts.scalar_type);
+  step->device = "cpu";
+  step->counts = counts_of(bad, facts.geometry);
+}
+
+Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet>* wanted) const {
+  Step step;
+  step.seq = record.seq;
+  if (record.op != 0) name(record.op, &step);
+  step.location = location(record.site);
+  if (record.module != 0 && view_.names_modules(record.seq)) step.module_path = graph_.tables.modules.name(record.module);
+  step.phase = record.phase;
+  if (record.autograd_node != 0) step.autograd_node = graph_.tables.strings.get(record.autograd_node);
+  step.thread_name = view_.thread_text(record.thread);
+  std::size_t shown = 0;
+  if (wanted != nullptr) {
+    while (shown + 1 < wanted->size() && (*wanted)[shown].empty()) ++shown;
+  }
+  if (shown < record.outputs.size()) describe(record.outputs[shown].facts, record.outputs[shown].bad, &step);
+  for (const InputRecord& input : record.inputs) {
+    for (const ReadEdge& edge : input.edges) {
+      if (step.parents.empty() || step.parents.back() != edge.writer->seq) step.parents.push_back(edge.writer->seq);
+    }
+  }
+  return step;
+}
+
+Step StepBuilder::of_view(const OpRecord& record, const BadElements& bad) const {
+  Step step = of_record(record, nullptr);
+  describe(record.outputs.front().facts, bad, &step);
+  step.inherited = true;
+  return step;
+}
+
+Step StepBuilder::of_flight(const FlightHeader& op) const {
+  Step step;
+  step.seq = op.seq;
+  name(op.op, &step);
+  step.location = location(op.site);
+  if (op.module != 0 && view_.names_modules(op.seq)) step.module_path = graph_.tables.modules.name(op.module);
+  step.phase = op.phase;
+  step.thread_name = view_.thread_text(op.thread);
+  step.device = "cpu";
+  return step;
+}
+
+}  // namespace sherlorch

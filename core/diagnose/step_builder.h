@@ -1,0 +1,38 @@
+// Turns records and flight-recorder entries into the steps that reports show.
+#pragma once
+
+#include "core/diagnose/diagnose.h"
+#include "core/diagnose/trace_back.h"
+
+namespace sherlorch {
+
+class StepBuilder {
+ public:
+  StepBuilder(const Graph& graph, const View& view) : graph_(graph), view_(view) {}
+
+  // Of the output whose elements matter most (the first with wanted elements; the first one if `wanted` is null).
+  Step of_record(const OpRecord& record, const std::vector<ElementSet>* wanted) const;
+  // A view of `geometry`, which holds these bad elements.
+  Step of_view(const OpRecord& record, const BadElements& bad) const;
+  Step of_flight(const FlightHeader& op) const;
+  // Fills in shape, dtype and counts of a tensor.
+  void describe(const TensorFacts& facts, const BadElements& bad, Step* step) const;
+
+  SourceLocation location(SiteId site) const;
+
+ private:
+  void name(OperatorId op, Step* step) const;
+
+  const Graph& graph_;
+  const View& view_;
+};
+
+FinitenessCounts counts_of(const BadElements& bad, const Geometry& geometry);
+
+// What happened to the value between a step that held `before` and the next, which held `after` (null: it was finite).
+Transition transition_between(const FinitenessCounts* before, const FinitenessCounts& after);
+
+// The witness, operands, cause and words of a culprit.
+void explain_culprit(const Graph& graph, const View& view, const Visit& visit, Culprit* culprit);
+
+}  // namespace sherlorch

@@ -1,0 +1,145 @@
+#include "core/record/recorder.h"
+
+#include "core/record/bad_op.h"
+
+namespace sherlorch {
+
+namespace {
+
+// Byte range of a tensor in its storage.
+void byte_range(const CallTensor& tensor, std::int64_t* begin, std::int64_t* end) noexcept {
+  const auto item = static_cast<std::int64_t>(tensor.item_size);
+  *begin = tensor.offset;
+  if (tensor.numel == 0) {
+    *end = tensor.offset;
+  } else if (tensor.contiguous) {
+    *end = tensor.offset + tensor.numel * item;
+  } else {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    for (int d = 0; d < tensor.dims; ++d) {
+      const std::int64_t reach = (tensor.sizes[d] - 1) * tensor.strides[d];
+      (reach < 0 ? low : high) += reach;
+    }
+    *begin = tensor.offset + low * item;
+    *end = tensor.offset + (high + 1) * item;
+  }
+}
+
+FlightTensor flight_tensor(const CallTensor& tensor) noexcept {
+  FlightTensor flight;
+  flight.storage = tensor.storage;
+  byte_range(tensor, &flight.begin, &flight.end);
+  flight.role = tensor.role;
+  flight.dtype = tensor.dtype;
+  flight.tag = address_tag(tensor.data, tensor.offset);
+  return flight;
+}
+
+}  // namespace
+
+const char* blind_key(Blind blind) noexcept {
+  switch (blind) {
+    case Blind::kRecorderError: return "recorder_error";
+    case Blind::kDevice: return "device";
+    case Blind::kNoStorage: return "no_storage";
+    case Blind::kUnmappedOp: return "unmapped_op";
+    case Blind::kCompiled: return "compiled";
+    case Blind::kTooManyDims: return "too_many_dims";
+    case Blind::kNumBlinds: break;
+  }
+  return "unknown";
+}
+
+Recorder::Recorder(const RecorderHooks& hooks) : hooks_(hooks), graph_(hooks.guards) {}
+
+bool Recorder::scan(CallTensor* tensor) const noexcept {
+  if (tensor->data == nullptr || tensor->numel == 0 || !can_be_nonfinite(tensor->dtype)) return false;
+  ScanResult result;
+  if (tensor->numel * tensor->item_size >= kLargeBytes && hooks_.scan_large != nullptr) {
+    result = hooks_.scan_large(*tensor);
+  } else if (tensor->contiguous) {
+    result = scan_contiguous(tensor->data, static_cast<std::size_t>(tensor->numel), tensor->dtype);
+  } else {
+    result = scan_strided(tensor->data, {tensor->sizes, tensor->dims}, {tensor->strides, tensor->dims}, tensor->dtype);
+  }
+  tensor->nonfinite = result.nonfinite;
+  tensor->largest = result.largest;
+  return result.nonfinite;
+}
+
+OpSeq Recorder::record(OpCall& call) noexcept {
+  const std::size_t tensors = call.inputs.size() + call.outputs.size();
+  FlightHeader header;
+  header.seq = graph_.flight.take_ticket(tensors);
+  header.op = call.op;
+  header.site = call.site;
+  header.module = call.module;
+  header.thread = call.thread;
+  header.phase = call.phase;
+  header.sequence = static_cast<std::uint32_t>(call.sequence);
+  header.nodes = static_cast<std::uint32_t>(call.sequence_after - call.sequence);
+  if (call.in_node || call.engine_work) {
+    header.node_sequence = static_cast<std::uint32_t>(call.node_sequence);
+    header.node_thread = static_cast<std::uint16_t>(call.node_thread);
+  }
+  bool cold = call.has_nonfinite_scalar || call.traits->literal;
+  for (CallTensor& output : call.outputs) {
+    if (output.role != TensorRole::kWrite) continue;
+    if (scan(&output)) header.nonfinite = true;
+    if (output.largest > header.largest) header.largest = output.largest;
+    touch(output.storage);
+  }
+  cold |= header.nonfinite;
+  if (has_shadows() && !cold) {
+    for (const CallTensor& tensor : call.inputs) cold |= maybe_shadowed(tensor.storage);
+    for (const CallTensor& tensor : call.outputs) cold |= maybe_shadowed(tensor.storage);
+    cold |= !call.hidden_inputs.empty();
+  }
+  if (cold) [[unlikely]] record_cold(call, &header);
+  const std::size_t inputs = call.inputs.size();
+  graph_.flight.write(header, tensors, [&](std::size_t i) noexcept {
+    return flight_tensor(i < inputs ? call.inputs[i] : call.outputs[i - inputs]);
+  });
+  ops_.fetch_add(1, std::memory_order_relaxed);
+  return header.seq;
+}
+
+void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
+  try {
+    if (inject_failures_.load(std::memory_order_relaxed) > 0) {
+      inject_failures_.fetch_sub(1, std::memory_order_relaxed);
+      throw std::bad_alloc();
+    }
+    BadOp(*this, call, header).record();
+  } catch (...) {
+    count_blind(Blind::kRecorderError);
+  }
+}
+
+void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexcept {
+  try {
+    CallTensor copy = tensor;
+    touch(tensor.storage);
+    if (scan(&copy)) BadOp::note_existing(*this, copy, call);
+  } catch (...) {
+    count_blind(Blind::kRecorderError);
+  }
+}
+
+void Recorder::begin_recording() noexcept {
+  recording_begin_.store(graph_.flight.end(), std::memory_order_relaxed);
+  for (auto& word : touched_) word.store(0, std::memory_order_relaxed);
+}
+
+void Recorder::clear() {
+  std::lock_guard lock(graph_.mutex);
+  for (OpRecord*& item : last_items_) {
+    if (item != nullptr) graph_.store.release(item);
+    item = nullptr;
+  }
+  graph_.shadow.clear();
+  shadows_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace sherlorch

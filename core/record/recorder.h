@@ -1,0 +1,117 @@
+// The one writer of the graph.
+//
+// Hot: record() of an op that wrote only finite values into storages without a shadow scans what was written, takes a
+// ticket and fills a slot of the flight recorder. No lock, no allocation, no look-up.
+// Cold: anything non-finite, or anything that touches a shadowed storage, goes to bad_op.cpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/record/op_call.h"
+#include "core/scan/scan.h"
+
+namespace sherlorch {
+
+// What the recorder needs from above. All of it is called on the thread that runs the op.
+struct RecorderHooks {
+  StorageGuardOps guards;
+  // Makes a guard for the storage of this tensor handle; null if it has none.
+  void* (*acquire_guard)(void* handle) noexcept = nullptr;
+  // The sites of the Python stack of the calling thread, outermost first. May be null.
+  void (*capture_stack)(std::vector<SiteId>* stack) = nullptr;
+  // Scans a large tensor with several threads. May be null.
+  ScanResult (*scan_large)(const CallTensor& tensor) noexcept = nullptr;
+  // An op has introduced a non-finite value by accident (not a deliberate infinity). May be null.
+  void (*on_introduced)(OpSeq seq) noexcept = nullptr;
+};
+
+// Counted reasons for which something was not seen.
+enum class Blind : std::uint8_t {
+  kRecorderError,    // an exception inside the recorder; the op was dropped
+  kDevice,           // a tensor on a device that is not read
+  kNoStorage,        // sparse without values, opaque, quantized, or a wrapper without an inner op
+  kUnmappedOp,       // a bad op without an element map: all its outputs were taken to depend on all its inputs
+  kCompiled,         // a compiled region ran as it is
+  kTooManyDims,
+  kNumBlinds,
+};
+const char* blind_key(Blind blind) noexcept;
+
+class Recorder {
+ public:
+  // From this size on scan_large is used, if there. Chosen: below 1 MiB starting threads costs more than it saves.
+  static constexpr std::int64_t kLargeBytes = std::int64_t{1} << 20;
+
+  explicit Recorder(const RecorderHooks& hooks);
+
+  // Records one op that has just returned (or failed: then outputs hold only the written arguments). Returns its
+  // ticket. Never throws; what goes wrong is counted as a blind spot.
+  OpSeq record(OpCall& call) noexcept;
+
+  // Called before an op that reads and overwrites this tensor runs, if first_touch(storage): bad values that it holds
+  // already must be seen now or never.
+  void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
+  // False if something has been written into this storage during the recording (or into one that shared its filter bit).
+  bool first_touch(StorageKey storage) const noexcept {
+    const std::uint64_t bit = touch_bit(storage);
+    return (touched_[bit >> 6].load(std::memory_order_relaxed) >> (bit & 63) & 1) == 0;
+  }
+
+  // True if some live storage has a shadow. Relaxed: a thread that has just learnt of a tensor from another thread
+  // synchronized with it by that.
+  bool has_shadows() const noexcept { return shadows_.load(std::memory_order_relaxed) != 0; }
+  bool maybe_shadowed(StorageKey storage) const noexcept { return graph_.shadow.maybe_shadowed(storage); }
+
+  void count_blind(Blind blind, std::uint64_t n = 1) noexcept {
+    blinds_[static_cast<std::size_t>(blind)].fetch_add(n, std::memory_order_relaxed);
+  }
+  std::uint64_t blind_count(Blind blind) const noexcept {
+    return blinds_[static_cast<std::size_t>(blind)].load(std::memory_order_relaxed);
+  }
+  std::uint64_t op_count() const noexcept { return ops_.load(std::memory_order_relaxed); }
+
+  // A new recording begins after a time in which nobody looked: nothing is known of any storage.
+  void begin_recording() noexcept;
+  // The first ticket of the present recording.
+  OpSeq recording_begin() const noexcept { return recording_begin_.load(std::memory_order_relaxed); }
+  // Drops all shadows and records.
+  void clear();
+
+  Graph& graph() noexcept { return graph_; }
+  const RecorderHooks& hooks() const noexcept { return hooks_; }
+
+
+  // For tests: makes the next `n` cold records throw inside the recorder.
+  void inject_failures(int n) noexcept { inject_failures_.store(n, std::memory_order_relaxed); }
+
+ private:
+  friend class BadOp;
+  static std::uint64_t touch_bit(StorageKey storage) noexcept { return (storage * 0x9e3779b97f4a7c15ull) >> 47; }  // 17 bits
+  void touch(StorageKey storage) noexcept {
+    const std::uint64_t bit = touch_bit(storage);
+    std::atomic<std::uint64_t>& word = touched_[bit >> 6];
+    const std::uint64_t mask = std::uint64_t{1} << (bit & 63);
+    // A lost update between two threads only makes one later check look at memory that need not be looked at.
+    const std::uint64_t old = word.load(std::memory_order_relaxed);
+    if ((old & mask) == 0) word.store(old | mask, std::memory_order_relaxed);
+  }
+  bool scan(CallTensor* tensor) const noexcept;
+  void record_cold(OpCall& call, FlightHeader* header) noexcept;
+
+  RecorderHooks hooks_;
+  Graph graph_;
+  std::atomic<std::size_t> shadows_{0};
+  std::atomic<std::uint64_t> ops_{0};
+  std::atomic<int> inject_failures_{0};
+  std::atomic<OpSeq> recording_begin_{1};
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
+  std::array<std::atomic<std::uint64_t>, 2048> touched_{};  // 131,072 bits, 16 KiB
+  // The last number of each class (NaN, +Inf, -Inf) taken out of a tensor by item(); guarded by the graph's mutex.
+  std::array<OpRecord*, 3> last_items_{};
+};
+
+}  // namespace sherlorch
