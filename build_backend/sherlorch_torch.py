@@ -20,10 +20,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# find_spec first: it tells "no torch" from "a torch that does not import".
+# find_spec first: it tells "no torch" from "a torch that does not import". A folder that an uninstalled torch left
+# behind has a spec without an origin.
 _PROBE = """
 import importlib.util, json, pathlib
-if importlib.util.find_spec("torch") is None:
+spec = importlib.util.find_spec("torch")
+if spec is None or spec.origin is None:
     print(json.dumps(None))
 else:
     import torch
@@ -96,6 +98,8 @@ def _target_of_uv() -> str | None:
         return None
     environment = dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
+    if "--system" in words or environment.get("UV_SYSTEM_PYTHON", "").lower() in ("1", "true"):
+        return str(getattr(sys, "_base_executable", sys.executable))
     asked = [after for word, after in itertools.pairwise(words) if word in ("-p", "--python")]
     asked += [word.removeprefix("--python=") for word in words if word.startswith("--python=")]
     asked += [environment.get(name, "") for name in ("UV_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX")]

@@ -16,8 +16,12 @@ need() { # need PACKAGE COMMAND...: PACKAGE is missing where COMMAND fails
 have_header() { echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -x c++ -fsyntax-only -; }
 have_any() { for name in "$@"; do command -v "$name" && return; done; return 1; }
 
-if ! "$python" -c 'import sys; sys.exit(sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11))' 2>/dev/null; then
-  echo "sherlorch needs CPython 3.11 and '$python' is $("$python" --version 2>&1 | tail -1): run make PYTHON=/path/to/python3.11" >&2
+if ! command -v "$python" >/dev/null; then
+  echo "sherlorch needs CPython 3.11 and there is no '$python': run make PYTHON=/path/to/python3.11" >&2
+  exit 1
+fi
+if ! "$python" -c 'import sys; sys.exit(sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11))'; then
+  echo "sherlorch needs CPython 3.11 and '$python' is $("$python" --version 2>&1): run make PYTHON=/path/to/python3.11" >&2
   exit 1
 fi
 for what in "$@"; do

@@ -70,6 +70,16 @@ def test_no_torch(bare: Path) -> None:
     assert f"run {bare} -m pip install torch==2.13.0" in sentence
 
 
+def test_folder_that_an_uninstalled_torch_left_behind_is_no_torch(with_torch: Path) -> None:
+    (with_torch / "torch" / "lib").mkdir(parents=True)
+    python = str(with_torch.parents[2] / "bin" / "python")
+
+    code, stderr = ask_backend(SHERLORCH_PYTHON=python)
+
+    assert code == 1
+    assert f"{python} has none" in assert_one_sentence(stderr)
+
+
 @pytest.mark.parametrize("version", ["2.12.1+cu128", "2.14.0", "3.0.0", "1.13.1"])
 def test_torch_out_of_range(with_torch: Path, version: str) -> None:
     python = plant(with_torch, f"__version__ = {version!r}")
