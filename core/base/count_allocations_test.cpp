@@ -23,14 +23,16 @@ void* count_and_allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return count_and_allocate(size, 1); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+// Not inlined: where one of a pair is and the other is not, g++ 12 warns of a mismatch.
+#define NOINLINE __attribute__((noinline))
+NOINLINE void* operator new(std::size_t size) { return count_and_allocate(size, 1); }
+NOINLINE void* operator new(std::size_t size, std::align_val_t alignment) {
   return count_and_allocate(size, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+NOINLINE void operator delete(void* p) noexcept { std::free(p); }
+NOINLINE void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+NOINLINE void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+NOINLINE void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace sherlorch {
 

@@ -14,9 +14,9 @@ enum class DType : std::uint8_t {
   kBFloat16,
   kFloat32,
   kFloat64,
-  kComplex32,   // pairs of float16
-  kComplex64,   // pairs of float32
-  kComplex128,  // pairs of float64
+  kComplex32,       // pairs of float16
+  kComplex64,       // pairs of float32
+  kComplex128,      // pairs of float64
   kFloat8E4M3FN,    // NaN: 0x7f and 0xff; no infinity
   kFloat8E5M2,      // IEEE-like: infinity 0x7c, NaN above
   kFloat8E4M3FNUZ,  // NaN: 0x80 alone; no infinity

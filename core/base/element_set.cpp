@@ -7,8 +7,7 @@ namespace {
 
 // The first run that ends after `index`: the only one that can hold it.
 std::span<const Run>::iterator run_ending_after(std::span<const Run> runs, std::int64_t index) {
-  return std::partition_point(runs.begin(), runs.end(),
-                              [index](const Run& run) { return run.end <= index; });
+  return std::partition_point(runs.begin(), runs.end(), [index](const Run& run) { return run.end <= index; });
 }
 
 // An end rounded up, counted in units of 2^shift: as an index it could overflow. REQUIRES: end > 0.
@@ -105,8 +104,7 @@ ElementSet set_union(const ElementSet& a, const ElementSet& b) {
   auto left = a.runs_.begin();
   auto right = b.runs_.begin();
   while (left != a.runs_.end() || right != b.runs_.end()) {
-    const bool take_left =
-        right == b.runs_.end() || (left != a.runs_.end() && left->begin <= right->begin);
+    const bool take_left = right == b.runs_.end() || (left != a.runs_.end() && left->begin <= right->begin);
     const Run& run = take_left ? *left++ : *right++;
     result.append(run.begin, run.end);
   }

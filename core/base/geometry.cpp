@@ -59,8 +59,7 @@ class Walk {
   }
 
   void sort_by_stride() noexcept {
-    std::sort(dims_.begin(), dims_.begin() + count_,
-              [](const Dim& a, const Dim& b) { return a.stride > b.stride; });
+    std::sort(dims_.begin(), dims_.begin() + count_, [](const Dim& a, const Dim& b) { return a.stride > b.stride; });
   }
 
   // True if, sorted by stride, each step passes all that the smaller strides can reach, the last element's own
@@ -97,8 +96,7 @@ class Walk {
     const std::int64_t high = std::min(rel / dim.stride, dim.size - 1);
     for (std::int64_t n = 0; n <= high - low; ++n) {
       const std::int64_t at = dim.weight > 0 ? low + n : high - n;
-      const std::int64_t found =
-          search_from(i + 1, rel - at * dim.stride, linear + at * dim.weight);
+      const std::int64_t found = search_from(i + 1, rel - at * dim.stride, linear + at * dim.weight);
       if (found >= 0) return found;
     }
     return -1;
@@ -201,8 +199,7 @@ std::int64_t Geometry::linear_containing(std::int64_t byte) const noexcept {
   return first;
 }
 
-Geometry contiguous_geometry(std::span<const std::int64_t> sizes, std::uint32_t item_size,
-                             std::int64_t offset) {
+Geometry contiguous_geometry(std::span<const std::int64_t> sizes, std::uint32_t item_size, std::int64_t offset) {
   Geometry geometry;
   geometry.offset = offset;
   geometry.item_size = item_size;

@@ -12,9 +12,7 @@ TEST(PhaseTest, EveryPhaseHasItsName) {
   EXPECT_STREQ(phase_name(Phase::kOptimizer), "optimizer");
 }
 
-TEST(PhaseTest, ValueOutsideTheEnumIsNamedUnknown) {
-  EXPECT_STREQ(phase_name(static_cast<Phase>(17)), "unknown");
-}
+TEST(PhaseTest, ValueOutsideTheEnumIsNamedUnknown) { EXPECT_STREQ(phase_name(static_cast<Phase>(17)), "unknown"); }
 
 }  // namespace
 }  // namespace sherlorch

@@ -35,8 +35,7 @@ struct Base {
   std::vector<Repeat> repeats;
 };
 
-Base base_of(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
-             std::int64_t item_size) {
+Base base_of(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::int64_t item_size) {
   Base base;
   std::int64_t inner = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
@@ -44,8 +43,7 @@ Base base_of(std::span<const std::int64_t> sizes, std::span<const std::int64_t> 
     const std::int64_t stride = strides[i] * item_size;
     if (size == 1) continue;
     if (stride == 0) {
-      if (!base.repeats.empty() &&
-          base.repeats.back().inner * base.repeats.back().times == inner) {
+      if (!base.repeats.empty() && base.repeats.back().inner * base.repeats.back().times == inner) {
         base.repeats.back().times *= size;
       } else {
         base.repeats.push_back({inner, size});
@@ -62,8 +60,7 @@ Base base_of(std::span<const std::int64_t> sizes, std::span<const std::int64_t> 
 }
 
 template <std::size_t kItemSize>
-void gather(unsigned char* to, const unsigned char* from, std::int64_t count,
-            std::int64_t stride) noexcept {
+void gather(unsigned char* to, const unsigned char* from, std::int64_t count, std::int64_t stride) noexcept {
   for (std::int64_t i = 0; i < count; ++i, to += kItemSize) {
     std::memcpy(to, from + i * stride, kItemSize);
   }
@@ -141,8 +138,8 @@ void apply(const Repeat& repeat, std::int64_t& count, std::int64_t& first, Eleme
 }  // namespace
 }  // namespace scan
 
-Census take_census(const void* data, std::span<const std::int64_t> sizes,
-                   std::span<const std::int64_t> strides, DType dtype) {
+Census take_census(const void* data, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                   DType dtype) {
   Census census;
   for (const std::int64_t size : sizes) {
     if (size <= 0) return census;

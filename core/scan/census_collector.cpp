@@ -6,8 +6,8 @@
 namespace sherlorch::scan {
 namespace {
 
-// Chosen: a finite stretch is skipped in steps that stay in L1, in case it is to be read again.
-constexpr std::size_t kSkipBytes = 16384;
+// Chosen: finite and uniform stretches are taken in steps that stay in L1, in case they are to be read again.
+constexpr std::size_t kStepBytes = 8192;
 
 // The even bits of `x`, side by side in the lower half.
 std::uint64_t even_bits(std::uint64_t x) noexcept {
@@ -27,50 +27,96 @@ bool CensusCollector::finite(const unsigned char* data, std::size_t count) const
 
 void CensusCollector::take(const unsigned char* data, std::size_t count) {
   const std::size_t item_size = std::size_t{format_.part_size} * format_.parts;
-  const std::size_t skip = std::max(kChunk, kSkipBytes / item_size);
+  const std::size_t step = kStepBytes / item_size;
+  std::size_t known_bad = 0;  // elements ahead that failed the fast pass
   while (count > 0) {
-    std::size_t now = std::min(count, expect_bad_ ? kChunk : skip);
-    if (!expect_bad_ && finite(data, now)) {
-      next_ += static_cast<std::int64_t>(now);
-      data += now * item_size;
-      count -= now;
-      continue;
+    std::size_t taken = std::min(count, step);
+    if (!expect_bad_ && known_bad == 0) {
+      if (finite(data, taken)) {
+        next_ += static_cast<std::int64_t>(taken);
+      } else {
+        known_bad = taken;
+        taken = 0;
+      }
+    } else if (!take_if_uniform(data, taken)) {
+      taken = std::min(count, kChunk);
+      take_chunk(data, taken);
     }
-    for (count -= now; now > 0;) {
-      const std::size_t chunk = std::min(now, kChunk);
-      take_chunk(data, chunk);
-      data += chunk * item_size;
-      now -= chunk;
-    }
+    data += taken * item_size;
+    count -= taken;
+    known_bad -= std::min(known_bad, taken);
   }
+}
+
+bool CensusCollector::take_if_uniform(const unsigned char* data, std::size_t count) {
+  Tally* tally = nullptr;
+  switch (uniform(data, count * format_.parts, format_)) {
+    case Uniform::kNo:
+      return false;
+    case Uniform::kNan:
+      tally = &nan_tally_;
+      break;
+    case Uniform::kPosInf:
+      tally = &pos_inf_tally_;
+      break;
+    case Uniform::kNegInf:
+      tally = &neg_inf_tally_;
+      break;
+  }
+  tally->add(next_, next_ + static_cast<std::int64_t>(count));
+  next_ += static_cast<std::int64_t>(count);
+  return true;
 }
 
 void CensusCollector::take_chunk(const unsigned char* data, std::size_t count) {
   const std::size_t parts = count * format_.parts;
   const std::size_t whole_words = parts / 64;
   std::size_t words = whole_words;
-  expect_bad_ =
-      classify(data, whole_words, format_, {nan_.data(), pos_inf_.data(), neg_inf_.data()});
+  bool bad = classify(data, whole_words, format_, {nan_.data(), pos_inf_.data(), neg_inf_.data()});
   if (parts % 64 != 0) {
     // All-zero parts are finite in every format.
     unsigned char padded[64 * sizeof(std::uint64_t)] = {};
-    std::memcpy(padded, data + whole_words * 64 * format_.part_size,
-                parts % 64 * format_.part_size);
-    expect_bad_ |= classify(padded, 1, format_,
-                            {&nan_[whole_words], &pos_inf_[whole_words], &neg_inf_[whole_words]});
+    std::memcpy(padded, data + whole_words * 64 * format_.part_size, parts % 64 * format_.part_size);
+    bad |= classify(padded, 1, format_, {&nan_[whole_words], &pos_inf_[whole_words], &neg_inf_[whole_words]});
     ++words;
   }
-  if (expect_bad_) {
+  expect_bad_ = bad;
+  if (bad) {
     if (format_.parts == 2) {
       if (words % 2 != 0) nan_[words] = pos_inf_[words] = neg_inf_[words] = 0;
       words = (words + 1) / 2;
       join_parts(words);
     }
-    add(nan_, words, census_.nan, census_.first_nan, census_.nan_at);
-    add(pos_inf_, words, census_.pos_inf, census_.first_pos_inf, census_.pos_inf_at);
-    add(neg_inf_, words, census_.neg_inf, census_.first_neg_inf, census_.neg_inf_at);
+    add_words(words);
   }
   next_ += static_cast<std::int64_t>(count);
+}
+
+void CensusCollector::add_words(std::size_t words) {
+  // The words that hold something as bits of one: that costs no branch for each of them, which would be unpredictable.
+  static_assert(kChunk / 64 <= 64);
+  std::uint64_t occupied = 0;
+  for (std::size_t i = 0; i < words; ++i) {
+    occupied |= std::uint64_t{(nan_[i] | pos_inf_[i] | neg_inf_[i]) != 0} << i;
+  }
+  for (; occupied != 0; occupied &= occupied - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(occupied));
+    const std::int64_t base = next_ + static_cast<std::int64_t>(64 * i);
+    add_word(nan_tally_, nan_[i], base);
+    add_word(pos_inf_tally_, pos_inf_[i], base);
+    add_word(neg_inf_tally_, neg_inf_[i], base);
+  }
+}
+
+void CensusCollector::add_word(Tally& tally, std::uint64_t word, std::int64_t base) {
+  while (word != 0) {
+    const int begin = std::countr_zero(word);
+    // Adding the lowest bit carries through the lowest run of ones and leaves the bit behind it set.
+    const std::uint64_t carried = word + (word & -word);
+    const int end = std::countr_zero(carried);  // 64 if the carry left the word
+    tally.add(base + begin, base + end);
+    word &= carried;
+  }
 }
 
 // From a bit a part to a bit an element: NaN if a part is, else by the first infinite part.
@@ -92,30 +138,11 @@ void CensusCollector::join_parts(std::size_t words) noexcept {
   }
 }
 
-void CensusCollector::add(const Words& words, std::size_t count, std::int64_t& total,
-                          std::int64_t& first, ElementSet& set) const {
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t left = words[i];
-    if (left == 0) continue;
-    const std::int64_t base = next_ + static_cast<std::int64_t>(64 * i);
-    if (first < 0) first = base + std::countr_zero(left);
-    total += std::popcount(left);
-    do {
-      const int begin = std::countr_zero(left);
-      // Adding the lowest bit carries through the lowest run of ones and leaves the bit behind it set.
-      const std::uint64_t carried = left + (left & -left);
-      const int end = std::countr_zero(carried);  // 64 if the carry left the word
-      set.append(base + begin, base + end);
-      left &= carried;
-    } while (left != 0);
-  }
-}
-
 namespace {
 
 // Adds [begin, end) of one block to each of its copies, of which the first starts at `base`.
-void append_copies(ElementSet& result, std::span<const Run> pieces, std::int64_t base,
-                   std::int64_t inner, std::int64_t times) {
+void append_copies(ElementSet& result, std::span<const Run> pieces, std::int64_t base, std::int64_t inner,
+                   std::int64_t times) {
   for (std::int64_t copy = 0; copy < times; ++copy) {
     for (const Run& piece : pieces) {
       result.append(base + copy * inner + piece.begin, base + copy * inner + piece.end);

@@ -20,7 +20,11 @@ class CensusCollector {
   static constexpr std::size_t kChunk = 1024;
 
   CensusCollector(DType dtype, Census& census) noexcept
-      : dtype_(dtype), format_(format_of(dtype)), census_(census) {}
+      : dtype_(dtype),
+        format_(format_of(dtype)),
+        nan_tally_{census.nan, census.first_nan, census.nan_at},
+        pos_inf_tally_{census.pos_inf, census.first_pos_inf, census.pos_inf_at},
+        neg_inf_tally_{census.neg_inf, census.first_neg_inf, census.neg_inf_at} {}
 
   // The next `count` elements, side by side at `data`.
   void take(const unsigned char* data, std::size_t count);
@@ -29,17 +33,33 @@ class CensusCollector {
   static constexpr std::size_t kMaxWords = 2 * kChunk / 64;  // two parts an element
   using Words = std::array<std::uint64_t, kMaxWords>;
 
+  // One class of the census.
+  struct Tally {
+    std::int64_t& count;
+    std::int64_t& first;
+    ElementSet& set;
+    void add(std::int64_t begin, std::int64_t end) {
+      if (first < 0) first = begin;
+      count += end - begin;
+      set.append(begin, end);
+    }
+  };
+
   bool finite(const unsigned char* data, std::size_t count) const noexcept;
+  bool take_if_uniform(const unsigned char* data, std::size_t count);
   void take_chunk(const unsigned char* data, std::size_t count);
   void join_parts(std::size_t words) noexcept;
-  void add(const Words& words, std::size_t count, std::int64_t& total, std::int64_t& first,
-           ElementSet& set) const;
+  void add_words(std::size_t words);
+  static void add_word(Tally& tally, std::uint64_t word, std::int64_t base);
 
   DType dtype_;
   Format format_;
-  Census& census_;
-  std::int64_t next_ = 0;     // linear index of the element to come
-  bool expect_bad_ = false;  // the last chunk held something: the fast pass would be a second one
+  Tally nan_tally_;
+  Tally pos_inf_tally_;
+  Tally neg_inf_tally_;
+  std::int64_t next_ = 0;  // linear index of the element to come
+  // The last stretch held something, so the next is likely to: the fast pass would be a second one.
+  bool expect_bad_ = false;
   Words nan_;
   Words pos_inf_;
   Words neg_inf_;

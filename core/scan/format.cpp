@@ -10,12 +10,11 @@ namespace {
 // Sign, exponent, mantissa; `bias` of the exponent; subnormals. For finite patterns only.
 double decode_finite(std::uint64_t bits, int exponent_bits, int mantissa_bits, int bias) noexcept {
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << mantissa_bits) - 1);
-  const int exponent =
-      static_cast<int>((bits >> mantissa_bits) & ((std::uint64_t{1} << exponent_bits) - 1));
+  const int exponent = static_cast<int>((bits >> mantissa_bits) & ((std::uint64_t{1} << exponent_bits) - 1));
   const bool negative = (bits >> (mantissa_bits + exponent_bits)) & 1;
   const std::uint64_t implicit_one = exponent == 0 ? 0 : std::uint64_t{1} << mantissa_bits;
-  const double magnitude = std::ldexp(static_cast<double>(implicit_one + mantissa),
-                                      (exponent == 0 ? 1 : exponent) - bias - mantissa_bits);
+  const double magnitude =
+      std::ldexp(static_cast<double>(implicit_one + mantissa), (exponent == 0 ? 1 : exponent) - bias - mantissa_bits);
   return negative ? -magnitude : magnitude;
 }
 
@@ -34,13 +33,15 @@ double decode_part(std::uint64_t bits, DType dtype) noexcept {
     default:
       break;
   }
-  const Format format = format_of(dtype);
+  const Format& format = format_of(dtype);
   if (format.part_size == 0) return 0.0;
   if (((bits ^ format.flip) & format.mask) > format.nan_above) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  if (bits == format.pos_inf) return std::numeric_limits<double>::infinity();
-  if (bits == format.neg_inf) return -std::numeric_limits<double>::infinity();
+  if (format.has_infinity) {
+    if (bits == format.pos_inf) return std::numeric_limits<double>::infinity();
+    if (bits == format.neg_inf) return -std::numeric_limits<double>::infinity();
+  }
   switch (dtype) {
     case DType::kFloat8E4M3FN:
       return decode_finite(bits, 4, 3, 7);

@@ -8,8 +8,7 @@ namespace sherlorch::scan {
 namespace {
 
 template <typename U>
-bool classify_parts(const void* data, std::size_t words, const Format& format,
-                    ClassMasks masks) noexcept {
+bool classify_parts(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
   const auto* p = static_cast<const unsigned char*>(data);
   std::uint64_t any = 0;
   for (std::size_t word = 0; word < words; ++word) {
@@ -20,12 +19,12 @@ bool classify_parts(const void* data, std::size_t words, const Format& format,
       const std::uint64_t bits = load_part<U>(p);
       const std::uint64_t key = (bits ^ format.flip) & format.mask;
       nan |= std::uint64_t{key > format.nan_above} << i;
-      pos_inf |= std::uint64_t{bits == format.pos_inf} << i;
-      neg_inf |= std::uint64_t{bits == format.neg_inf} << i;
+      pos_inf |= std::uint64_t{format.has_infinity && bits == format.pos_inf} << i;
+      neg_inf |= std::uint64_t{format.has_infinity && bits == format.neg_inf} << i;
     }
     masks.nan[word] = nan;
-    masks.pos_inf[word] = pos_inf & ~nan;
-    masks.neg_inf[word] = neg_inf & ~nan;
+    masks.pos_inf[word] = pos_inf;
+    masks.neg_inf[word] = neg_inf;
     any |= nan | pos_inf | neg_inf;
   }
   return any != 0;
@@ -33,6 +32,11 @@ bool classify_parts(const void* data, std::size_t words, const Format& format,
 
 // What every machine of the target has: SSE2, NEON, or no vectors at all.
 constexpr std::size_t kBytes = 16;
+
+template <typename U>
+Uniform uniform_parts(const void* p, std::size_t n, const Format& format) noexcept {
+  return uniform_loop<U, kBytes>(p, n, format);
+}
 
 constexpr Kernels kPortable = {
     .max8 = [](const void* p, std::size_t n, std::uint8_t mask) noexcept -> std::uint64_t {
@@ -54,6 +58,10 @@ constexpr Kernels kPortable = {
     .classify16 = classify_parts<std::uint16_t>,
     .classify32 = classify_parts<std::uint32_t>,
     .classify64 = classify_parts<std::uint64_t>,
+    .uniform8 = uniform_parts<std::uint8_t>,
+    .uniform16 = uniform_parts<std::uint16_t>,
+    .uniform32 = uniform_parts<std::uint32_t>,
+    .uniform64 = uniform_parts<std::uint64_t>,
 };
 
 // Relaxed is enough: both values point to constants, and either of them is right.
@@ -103,8 +111,7 @@ std::uint64_t max_bits(const void* data, std::size_t count, DType dtype) noexcep
   return 0;
 }
 
-bool classify(const void* data, std::size_t words, const Format& format,
-              ClassMasks masks) noexcept {
+bool classify(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
   switch (format.part_size) {
     case 1:
       return kernels().classify8(data, words, format, masks);
@@ -114,6 +121,19 @@ bool classify(const void* data, std::size_t words, const Format& format,
       return kernels().classify32(data, words, format, masks);
     default:
       return kernels().classify64(data, words, format, masks);
+  }
+}
+
+Uniform uniform(const void* data, std::size_t count, const Format& format) noexcept {
+  switch (format.part_size) {
+    case 1:
+      return kernels().uniform8(data, count, format);
+    case 2:
+      return kernels().uniform16(data, count, format);
+    case 4:
+      return kernels().uniform32(data, count, format);
+    default:
+      return kernels().uniform64(data, count, format);
   }
 }
 

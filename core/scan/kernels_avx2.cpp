@@ -41,16 +41,12 @@ SHERLORCH_AVX2 inline __m256i load(const unsigned char* p) noexcept {
 // One struct a part size: comparisons by lane, and `bits` of 64 / kVectors lanes out of one vector of comparisons.
 struct Lanes8 {
   static constexpr unsigned kVectors = 2;
-  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
-    return _mm256_set1_epi8(static_cast<char>(x));
-  }
-  // There is no unsigned comparison; `least` is one above the threshold.
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept { return _mm256_set1_epi8(static_cast<char>(x)); }
+  // There is no unsigned comparison, but there is an unsigned maximum.
   SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
     return _mm256_cmpeq_epi8(_mm256_max_epu8(v, least), v);
   }
-  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
-    return _mm256_cmpeq_epi8(a, b);
-  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept { return _mm256_cmpeq_epi8(a, b); }
   SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
     return static_cast<std::uint32_t>(_mm256_movemask_epi8(v));
   }
@@ -58,33 +54,24 @@ struct Lanes8 {
 
 struct Lanes16 {
   static constexpr unsigned kVectors = 4;
-  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
-    return _mm256_set1_epi16(static_cast<short>(x));
-  }
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept { return _mm256_set1_epi16(static_cast<short>(x)); }
   SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
     return _mm256_cmpeq_epi16(_mm256_max_epu16(v, least), v);
   }
-  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
-    return _mm256_cmpeq_epi16(a, b);
-  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept { return _mm256_cmpeq_epi16(a, b); }
   SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
-    const __m128i packed =
-        _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    const __m128i packed = _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(packed));
   }
 };
 
 struct Lanes32 {
   static constexpr unsigned kVectors = 8;
-  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept {
-    return _mm256_set1_epi32(static_cast<int>(x));
-  }
+  SHERLORCH_AVX2 static __m256i spread(std::uint64_t x) noexcept { return _mm256_set1_epi32(static_cast<int>(x)); }
   SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
     return _mm256_cmpeq_epi32(_mm256_max_epu32(v, least), v);
   }
-  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
-    return _mm256_cmpeq_epi32(a, b);
-  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept { return _mm256_cmpeq_epi32(a, b); }
   SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(v)));
   }
@@ -99,13 +86,22 @@ struct Lanes64 {
   SHERLORCH_AVX2 static __m256i at_least(__m256i v, __m256i least) noexcept {
     return _mm256_andnot_si256(_mm256_cmpgt_epi64(least, v), _mm256_set1_epi64x(-1));
   }
-  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept {
-    return _mm256_cmpeq_epi64(a, b);
-  }
+  SHERLORCH_AVX2 static __m256i equal(__m256i a, __m256i b) noexcept { return _mm256_cmpeq_epi64(a, b); }
   SHERLORCH_AVX2 static std::uint64_t bits(__m256i v) noexcept {
     return static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(v)));
   }
 };
+
+// Where the 64 parts at p equal one pattern.
+template <typename Lanes>
+SHERLORCH_AVX2 std::uint64_t equal_bits(const unsigned char* p, __m256i pattern) noexcept {
+  std::uint64_t bits = 0;
+  for (unsigned i = 0; i < Lanes::kVectors; ++i, p += kBytes) {
+    const __m256i v = load(p);
+    bits |= Lanes::bits(Lanes::equal(v, pattern)) << (i * (64 / Lanes::kVectors));
+  }
+  return bits;
+}
 
 template <typename Lanes>
 SHERLORCH_AVX2 bool classify_lanes(const void* data, std::size_t words, const Format& format,
@@ -113,28 +109,38 @@ SHERLORCH_AVX2 bool classify_lanes(const void* data, std::size_t words, const Fo
   const auto* p = static_cast<const unsigned char*>(data);
   const __m256i flip = Lanes::spread(format.flip);
   const __m256i mask = Lanes::spread(format.mask);
-  const __m256i least_nan = Lanes::spread(format.nan_above + 1);
-  const __m256i positive = Lanes::spread(format.pos_inf);
-  const __m256i negative = Lanes::spread(format.neg_inf);
+  const __m256i bad_from = Lanes::spread(format.bad_from);
   std::uint64_t any = 0;
   for (std::size_t word = 0; word < words; ++word) {
-    std::uint64_t nan = 0;
-    std::uint64_t pos_inf = 0;
-    std::uint64_t neg_inf = 0;
+    std::uint64_t bad = 0;
     for (unsigned i = 0; i < Lanes::kVectors; ++i, p += kBytes) {
-      const unsigned shift = i * (64 / Lanes::kVectors);
       const __m256i v = load(p);
       const __m256i key = _mm256_and_si256(_mm256_xor_si256(v, flip), mask);
-      nan |= Lanes::bits(Lanes::at_least(key, least_nan)) << shift;
-      pos_inf |= Lanes::bits(Lanes::equal(v, positive)) << shift;
-      neg_inf |= Lanes::bits(Lanes::equal(v, negative)) << shift;
+      bad |= Lanes::bits(Lanes::at_least(key, bad_from)) << (i * (64 / Lanes::kVectors));
     }
-    masks.nan[word] = nan;
-    masks.pos_inf[word] = pos_inf & ~nan;
-    masks.neg_inf[word] = neg_inf & ~nan;
-    any |= nan | pos_inf | neg_inf;
+    masks.nan[word] = bad;
+    masks.pos_inf[word] = 0;
+    masks.neg_inf[word] = 0;
+    any |= bad;
   }
-  return any != 0;
+  if (any == 0) return false;
+  if (!format.has_infinity) return true;
+  // Few words hold something, as a rule: only those are read again to tell NaN from infinity.
+  const __m256i positive = Lanes::spread(format.pos_inf);
+  const __m256i negative = Lanes::spread(format.neg_inf);
+  p = static_cast<const unsigned char*>(data);
+  for (std::size_t word = 0; word < words; ++word, p += Lanes::kVectors * kBytes) {
+    if (masks.nan[word] == 0) continue;
+    masks.pos_inf[word] = equal_bits<Lanes>(p, positive);
+    masks.neg_inf[word] = equal_bits<Lanes>(p, negative);
+    masks.nan[word] &= ~(masks.pos_inf[word] | masks.neg_inf[word]);
+  }
+  return true;
+}
+
+template <typename U>
+SHERLORCH_AVX2 Uniform uniform_parts(const void* p, std::size_t n, const Format& format) noexcept {
+  return uniform_loop<U, kBytes>(p, n, format);
 }
 
 constexpr Kernels kAvx2 = {
@@ -147,6 +153,10 @@ constexpr Kernels kAvx2 = {
     .classify16 = classify_lanes<Lanes16>,
     .classify32 = classify_lanes<Lanes32>,
     .classify64 = classify_lanes<Lanes64>,
+    .uniform8 = uniform_parts<std::uint8_t>,
+    .uniform16 = uniform_parts<std::uint16_t>,
+    .uniform32 = uniform_parts<std::uint32_t>,
+    .uniform64 = uniform_parts<std::uint64_t>,
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The loop that finds the largest magnitude pattern, to be inlined into one function per instruction set. Internal.
+// The loops that find the largest magnitude pattern, and whether all are alike, to be inlined into one function per
+// instruction set. Internal.
 //
 // Written in the compilers' generic vectors: the same text becomes AVX-512, AVX2, SSE2 or NEON by the target of the
 // function around it, at -O2 too, where GCC 12 does not vectorise such a loop by itself. A maximum may take the same
@@ -9,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+
+#include "core/scan/kernels.h"
 
 namespace sherlorch::scan {
 
@@ -147,6 +150,56 @@ SHERLORCH_INLINE U max_loop(const void* data, std::size_t count, Key key) noexce
     if (bits > largest) largest = bits;
   }
   return largest;
+}
+
+template <typename U>
+SHERLORCH_INLINE Uniform uniform_of(U first, bool all_same, U smallest_key, const Format& format) noexcept {
+  if (smallest_key > format.nan_above) return Uniform::kNan;
+  if (!all_same || !format.has_infinity) return Uniform::kNo;
+  if (first == format.pos_inf) return Uniform::kPosInf;
+  return first == format.neg_inf ? Uniform::kNegInf : Uniform::kNo;
+}
+
+template <typename U, std::size_t kBytes>
+SHERLORCH_INLINE Uniform uniform_loop(const void* data, std::size_t count, const Format& format) noexcept {
+  using Vector = typename VectorOf<Lane<U>, kBytes>::type;
+  const auto* p = static_cast<const unsigned char*>(data);
+  const auto* const end = p + count * sizeof(U);
+  const U first = load_part<U>(p);
+  const U flip = static_cast<U>(format.flip);
+  const U mask = static_cast<U>(format.mask);
+  if (static_cast<U>((first ^ flip) & mask) < format.bad_from) return Uniform::kNo;
+  // The smallest key is the mask less the largest of (mask - key), so the reduction above serves here as well.
+  U largest_rest = 0;
+  U differences = 0;
+  if (count * sizeof(U) >= 2 * kBytes) {
+    Vector rest0 = {}, rest1 = {}, difference0 = {}, difference1 = {}, v0, v1;
+    for (; static_cast<std::size_t>(end - p) >= 2 * kBytes; p += 2 * kBytes) {
+      std::memcpy(&v0, p, kBytes);
+      std::memcpy(&v1, p + kBytes, kBytes);
+      difference0 |= v0 ^ static_cast<Lane<U>>(first);
+      difference1 |= v1 ^ static_cast<Lane<U>>(first);
+      // (v ^ flip) & mask, complemented within the mask.
+      v0 = ~(v0 ^ static_cast<Lane<U>>(flip)) & static_cast<Lane<U>>(mask);
+      v1 = ~(v1 ^ static_cast<Lane<U>>(flip)) & static_cast<Lane<U>>(mask);
+      raise_to(rest0, v0);
+      raise_to(rest1, v1);
+    }
+    raise_to(rest0, rest1);
+    difference0 |= difference1;
+    largest_rest = largest_lane<U, kBytes>(rest0);
+    // In two, because a difference in the sign would be negative as a Lane.
+    const Vector high = (difference0 >> 1) & static_cast<Lane<U>>(kUnsigned<U>.mask);
+    const Vector low = difference0 & static_cast<Lane<U>>(1);
+    differences = static_cast<U>(largest_lane<U, kBytes>(high) | largest_lane<U, kBytes>(low));
+  }
+  for (; p < end; p += sizeof(U)) {
+    const U bits = load_part<U>(p);
+    const U rest = static_cast<U>(~(bits ^ flip) & mask);
+    if (rest > largest_rest) largest_rest = rest;
+    differences = static_cast<U>(differences | (bits ^ first));
+  }
+  return uniform_of<U>(first, differences == 0, static_cast<U>(mask ^ largest_rest), format);
 }
 
 }  // namespace sherlorch::scan

@@ -30,7 +30,7 @@ std::uint64_t part_at(const unsigned char* p, std::size_t size) noexcept {
 }  // namespace
 
 ElementValue read_element(const void* element, DType dtype) noexcept {
-  const scan::Format format = scan::format_of(dtype);
+  const scan::Format& format = scan::format_of(dtype);
   if (format.part_size == 0) return {};
   const auto* p = static_cast<const unsigned char*>(element);
   ElementValue value;

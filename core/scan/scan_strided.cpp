@@ -50,17 +50,17 @@ struct Dim {
   std::size_t step;  // bytes
 };
 
-// Each dimension kept has two elements or more at distinct places, so a tensor whose numel fits 63 bits has at most 62 of
-// them, however many dimensions it has; and one more for the parts of a complex element.
+// Each dimension kept has two elements or more at distinct places, so a tensor whose numel fits 63 bits has at most 62
+// of them, however many dimensions it has; and one more for the parts of a complex element.
 constexpr std::size_t kMaxDims = 64;
 
-// The bytes of a strided tensor without its order: its dimensions by growing step, those merged that together are evenly
-// spaced. Overlapping windows merge as well, so no byte of theirs is read twice.
+// The bytes of a strided tensor without its order: its dimensions by growing step, those merged that together are
+// evenly spaced. Overlapping windows merge as well, so no byte of theirs is read twice.
 class Layout {
  public:
   // REQUIRES: no size is 0.
-  Layout(const void* data, std::span<const std::int64_t> sizes,
-         std::span<const std::int64_t> strides, const Format& format) noexcept
+  Layout(const void* data, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+         const Format& format) noexcept
       : data_(static_cast<const unsigned char*>(data)) {
     const std::size_t item_size = std::size_t{format.part_size} * format.parts;
     dims_[0] = {format.parts, format.part_size};
@@ -138,8 +138,7 @@ class Layout {
 };
 
 // True if the elements lie side by side in row-major order. REQUIRES: no size is 0.
-bool is_contiguous(std::span<const std::int64_t> sizes,
-                   std::span<const std::int64_t> strides) noexcept {
+bool is_contiguous(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) noexcept {
   std::int64_t expected = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 1) continue;
@@ -189,9 +188,9 @@ std::uint64_t max_bits(const Plane& plane, DType dtype) noexcept {
 
 }  // namespace scan
 
-ScanResult scan_strided(const void* data, std::span<const std::int64_t> sizes,
-                        std::span<const std::int64_t> strides, DType dtype) noexcept {
-  const scan::Format format = scan::format_of(dtype);
+ScanResult scan_strided(const void* data, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                        DType dtype) noexcept {
+  const scan::Format& format = scan::format_of(dtype);
   if (format.part_size == 0) return {};
   for (const std::int64_t size : sizes) {
     if (size <= 0) return {};
