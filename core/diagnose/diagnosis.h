@@ -1,5 +1,6 @@
 // The answer to "why is this tensor non-finite?", as plain data: every string is resolved, nothing points into the
 // recorder. Reports (text, JSON, DOT, page) and both APIs read this and nothing else.
+// Equality is member by member; a NaN value in a witness or an operand makes it unequal to itself, as ever.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ struct SourceLocation {
   std::string function;
   bool known() const { return !file.empty(); }
   std::string text() const;  // "file.py:12", or "" if unknown
+
+  bool operator==(const SourceLocation&) const = default;
 };
 
 // How many elements of each class, and where the first of each lies (one coordinate per dimension; empty if none).
@@ -31,6 +34,8 @@ struct FinitenessCounts {
 
   std::int64_t bad() const { return nan + pos_inf + neg_inf; }
   bool finite() const { return bad() == 0; }
+
+  bool operator==(const FinitenessCounts&) const = default;
 };
 
 // What an op did to the value that is traced along a path.
@@ -62,6 +67,8 @@ struct Step {
   std::vector<OpSeq> parents;  // the non-finite ops that it read
   std::vector<std::int64_t> element;  // one bad element of the output along the chain of indices; may be empty
   std::uint64_t folded = 0;    // ops left out of the path between this one and the next (long paths only)
+
+  bool operator==(const Step&) const = default;
 };
 
 enum class Origin : std::uint8_t { kOp, kInput, kParameter, kConstant, kUninitialized };
@@ -92,6 +99,8 @@ struct Operand {
   double max = 0;
   bool overwritten = false;  // an in-place op has replaced what was read; range and values are gone
   std::string label;  // "parameter encoder.weight", "argument 0"; "" if nothing better than the name is known
+
+  bool operator==(const Operand&) const = default;
 };
 
 // One non-finite element and the operands that gave it.
@@ -100,6 +109,8 @@ struct WitnessElement {
   double value = 0;  // real part
   std::string text;  // "log(0.0) = -inf", "1.0 / 0.0 = inf", "variance of row 3 = -1.2e-07 under sqrt"
   std::vector<std::pair<std::string, double>> operands;  // argument name, value
+
+  bool operator==(const WitnessElement&) const = default;
 };
 
 struct Culprit {
@@ -120,12 +131,16 @@ struct Culprit {
   std::vector<Step> path;   // culprit first, target last
   bool certain = true;      // false: see `doubt`
   std::string doubt;
+
+  bool operator==(const Culprit&) const = default;
 };
 
 struct BlindSpot {
   std::string kind;  // stable key: "device", "sparse", "compiled", "evicted", ...
   std::uint64_t count = 0;
   std::string text;  // "3 ops inside a compiled region were not traced"
+
+  bool operator==(const BlindSpot&) const = default;
 };
 
 struct Diagnosis {
@@ -138,6 +153,8 @@ struct Diagnosis {
   std::string note;  // what else is worth knowing: a target of deliberate infinities only, changed since the trace, ...
 
   bool ok() const { return culprits.empty(); }
+
+  bool operator==(const Diagnosis&) const = default;
 };
 
 }  // namespace sherlorch

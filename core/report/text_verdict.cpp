@@ -1,0 +1,138 @@
+#include "core/report/text_verdict.h"
+
+#include "core/report/text.h"
+
+namespace sherlorch {
+namespace {
+
+// " at model.py:12 in model.layer1"
+std::string place(const Step& step, const FileNames& files) {
+  std::string out;
+  if (step.location.known()) out += " at " + files.short_text(step.location);
+  if (!step.module_path.empty()) out += " in " + printable(step.module_path);
+  return out;
+}
+
+std::string kinds_or(const FinitenessCounts& counts, const char* otherwise) {
+  const std::string kinds = kinds_text(counts);
+  return kinds.empty() ? otherwise : kinds;
+}
+
+std::string op_sentence(const Step& step, const FileNames& files) {
+  const std::string op = printable(step.op_name);
+  const std::string kinds = kinds_or(step.counts, "a non-finite value");
+  const std::string where = place(step, files);
+  switch (step.phase) {
+    case Phase::kForward:
+      break;
+    case Phase::kBackward: {
+      // The place is the forward op's, so the words must not say that the op ran there.
+      const std::string node = step.autograd_node.empty() ? "" : " inside " + printable(step.autograd_node);
+      const std::string line = files.short_text(step.location);
+      std::string out = op + node + " made " + kinds + " in " + (line.empty() ? "backward" : "the backward of " + line);
+      return step.module_path.empty() ? out : out + " in " + printable(step.module_path);
+    }
+    case Phase::kRecompute:
+      return op + " made " + kinds + where + ", while checkpointing recomputed it";
+    case Phase::kOptimizer:
+      return op + " made " + kinds + " in the optimizer's step" + where;
+  }
+  return op + " made " + kinds + where;
+}
+
+std::string origin_sentence(const Culprit& culprit, const FileNames& files) {
+  return origin_text(culprit) + " held " + origin_kinds(culprit) + " before any op touched it; " +
+         printable(culprit.step.op_name) + place(culprit.step, files) + " was the first to read it";
+}
+
+// "; layer_norm at model.py:40 turned it into NaN"
+std::string turn_sentence(const Culprit& culprit, const FileNames& files) {
+  const Step* turn = nullptr;  // the first that made NaN of it, or else the last that changed it
+  for (std::size_t i = 1; i < culprit.path.size(); ++i) {
+    const Step& step = culprit.path[i];
+    if (step.transition == Transition::kNone) continue;
+    turn = &step;
+    if (step.transition == Transition::kInfToNan) break;
+  }
+  if (turn == nullptr) return "";
+  std::string kind = "Inf";
+  if (turn->transition == Transition::kInfToNan) kind = "NaN";
+  if (turn->transition == Transition::kInfToInf || turn->transition == Transition::kNanToInf) {
+    kind = kinds_or(turn->counts, "Inf");
+  }
+  std::string out = "; " + printable(turn->op_name);
+  if (turn->location.known() && turn->location != culprit.step.location) {
+    out += " at " + files.short_text(turn->location);
+  }
+  return out + " turned it into " + kind;
+}
+
+}  // namespace
+
+std::string origin_text(const Culprit& culprit) {
+  std::string out = printable(culprit.origin_label);
+  if (out.empty()) {
+    switch (culprit.origin) {
+      case Origin::kOp:
+      case Origin::kInput:
+        out = "an input";
+        break;
+      case Origin::kParameter:
+        out = "a parameter";
+        break;
+      case Origin::kConstant:
+        out = "a constant";
+        break;
+      case Origin::kUninitialized:
+        out = "uninitialized memory";
+        break;
+    }
+  }
+  if (!culprit.origin_detail.empty()) out += " (" + printable(culprit.origin_detail) + ")";
+  return out;
+}
+
+std::string origin_kinds(const Culprit& culprit) {
+  const Operand* origin = nullptr;
+  for (const Operand& operand : culprit.operands) {
+    if (operand.name == "output" || operand.counts.finite()) continue;
+    const bool named = !culprit.origin_label.empty() && operand.label == culprit.origin_label;
+    if (origin == nullptr || named) origin = &operand;
+    if (named) break;
+  }
+  return origin == nullptr ? "a non-finite value" : kinds_text(origin->counts);
+}
+
+std::string culprit_verdict(const Culprit& culprit, const FileNames& files) {
+  std::string out = culprit.origin == Origin::kOp ? op_sentence(culprit.step, files) : origin_sentence(culprit, files);
+  out += turn_sentence(culprit, files);
+  if (culprit.times > 1) out += " (" + with_commas(culprit.times) + " times)";
+  return culprit.certain ? out : "not certain: " + out;
+}
+
+std::string no_culprit_verdict(const Diagnosis& diagnosis, const FileNames& files) {
+  const Step& target = diagnosis.target;
+  const std::string node = "node [" + std::to_string(target.seq) + "] " + printable(target.op_name);
+  const std::string traced =
+      with_commas(diagnosis.total_ops) + (diagnosis.total_ops == 1 ? " op was traced." : " ops were traced.");
+  if (target.counts.finite()) {
+    return "No non-finite values found in target tensor (" + node + "). " + traced;
+  }
+  const std::string holds = "The target tensor (" + node + ") holds " + kinds_text(target.counts);
+  if (diagnosis.deliberate.empty()) return holds + ", but what made it was not seen. " + traced;
+  const Step& first = diagnosis.deliberate.front();
+  return holds + " that the program put there on purpose: " + printable(first.op_name) + place(first, files) +
+         ". Nothing is to blame. " + traced;
+}
+
+std::string verdict(const Diagnosis& diagnosis, const FileNames& files) {
+  if (diagnosis.ok()) return no_culprit_verdict(diagnosis, files);
+  std::string out = culprit_verdict(diagnosis.culprits.front(), files);
+  const std::size_t more = diagnosis.culprits.size() - 1;
+  if (more > 0) out += " (and " + counted(more, "more culprit") + ")";
+  return out;
+}
+
+std::string verdict(const Diagnosis& diagnosis) { return verdict(diagnosis, FileNames(diagnosis)); }
+
+}  // namespace sherlorch
