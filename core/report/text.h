@@ -25,7 +25,7 @@ struct TextOptions {
   bool show_source = true;          // the culprit's source line and its neighbours
   std::size_t max_path_steps = 12;  // a longer path is folded in the middle, transitions kept; 0: no limit
   std::size_t max_culprits = 10;    // the rest is counted; 0: no limit
-  std::size_t max_frames = 5;       // innermost frames of the user's own code under "Called by"; 0: none
+  std::size_t max_frames = 5;       // innermost frames of the user's own code under "Called:"; 0: none
   // Where source lines come from; empty: the file system. (Python's linecache also knows notebook cells.)
   SourceReader source;
 };
