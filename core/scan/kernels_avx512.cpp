@@ -30,8 +30,9 @@ SHERLORCH_AVX512 std::uint64_t max32(const void* p, std::size_t n) noexcept {
   return max_loop<std::uint32_t, kBytes>(p, n, kUnsigned<std::uint32_t>);
 }
 
+// Half the width: 64-bit maxima of 32 bytes run two a cycle on Zen 4, those of 64 bytes one, which shows in L1.
 SHERLORCH_AVX512 std::uint64_t max64(const void* p, std::size_t n) noexcept {
-  return max_loop<std::uint64_t, kBytes>(p, n, kUnsigned<std::uint64_t>);
+  return max_loop<std::uint64_t, 32>(p, n, kUnsigned<std::uint64_t>);
 }
 
 // One struct a part size: a vector holds 64 / kVectors lanes.

@@ -152,54 +152,58 @@ SHERLORCH_INLINE U max_loop(const void* data, std::size_t count, Key key) noexce
   return largest;
 }
 
+// The mask less the key, so that the largest of these stands for the smallest key.
 template <typename U>
-SHERLORCH_INLINE Uniform uniform_of(U first, bool all_same, U smallest_key, const Format& format) noexcept {
-  if (smallest_key > format.nan_above) return Uniform::kNan;
-  if (!all_same || !format.has_infinity) return Uniform::kNo;
-  if (first == format.pos_inf) return Uniform::kPosInf;
-  return first == format.neg_inf ? Uniform::kNegInf : Uniform::kNo;
+struct RestKey {
+  U flip;
+  U mask;
+  template <typename Vector>
+  SHERLORCH_INLINE void operator()(Vector& v) const noexcept {
+    v = static_cast<Vector>(~(v ^ static_cast<Lane<U>>(flip)) & static_cast<Lane<U>>(mask));
+  }
+};
+
+// True if all of `count` parts have the pattern `first`.
+template <typename U, std::size_t kBytes>
+SHERLORCH_INLINE bool same_loop(const unsigned char* p, std::size_t count, U first) noexcept {
+  using Vector = typename VectorOf<U, kBytes>::type;
+  const auto* const end = p + count * sizeof(U);
+  const Vector expected = first - Vector{};
+  Vector d0 = {}, d1 = {}, d2 = {}, d3 = {}, v0, v1, v2, v3;
+  for (; static_cast<std::size_t>(end - p) >= 4 * kBytes; p += 4 * kBytes) {
+    std::memcpy(&v0, p, kBytes);
+    std::memcpy(&v1, p + kBytes, kBytes);
+    std::memcpy(&v2, p + 2 * kBytes, kBytes);
+    std::memcpy(&v3, p + 3 * kBytes, kBytes);
+    d0 |= v0 ^ expected;
+    d1 |= v1 ^ expected;
+    d2 |= v2 ^ expected;
+    d3 |= v3 ^ expected;
+  }
+  using Words = typename VectorOf<std::uint64_t, kBytes>::type;
+  const Words differences = (Words)((d0 | d1) | (d2 | d3));
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < kBytes / 8; ++i) difference |= differences[i];
+  for (; p < end; p += sizeof(U)) difference |= static_cast<U>(load_part<U>(p) ^ first);
+  return difference == 0;
 }
 
 template <typename U, std::size_t kBytes>
 SHERLORCH_INLINE Uniform uniform_loop(const void* data, std::size_t count, const Format& format) noexcept {
-  using Vector = typename VectorOf<Lane<U>, kBytes>::type;
   const auto* p = static_cast<const unsigned char*>(data);
-  const auto* const end = p + count * sizeof(U);
   const U first = load_part<U>(p);
+  const U last = load_part<U>(p + (count - 1) * sizeof(U));
   const U flip = static_cast<U>(format.flip);
   const U mask = static_cast<U>(format.mask);
   if (static_cast<U>((first ^ flip) & mask) < format.bad_from) return Uniform::kNo;
-  // The smallest key is the mask less the largest of (mask - key), so the reduction above serves here as well.
-  U largest_rest = 0;
-  U differences = 0;
-  if (count * sizeof(U) >= 2 * kBytes) {
-    Vector rest0 = {}, rest1 = {}, difference0 = {}, difference1 = {}, v0, v1;
-    for (; static_cast<std::size_t>(end - p) >= 2 * kBytes; p += 2 * kBytes) {
-      std::memcpy(&v0, p, kBytes);
-      std::memcpy(&v1, p + kBytes, kBytes);
-      difference0 |= v0 ^ static_cast<Lane<U>>(first);
-      difference1 |= v1 ^ static_cast<Lane<U>>(first);
-      // (v ^ flip) & mask, complemented within the mask.
-      v0 = ~(v0 ^ static_cast<Lane<U>>(flip)) & static_cast<Lane<U>>(mask);
-      v1 = ~(v1 ^ static_cast<Lane<U>>(flip)) & static_cast<Lane<U>>(mask);
-      raise_to(rest0, v0);
-      raise_to(rest1, v1);
-    }
-    raise_to(rest0, rest1);
-    difference0 |= difference1;
-    largest_rest = largest_lane<U, kBytes>(rest0);
-    // In two, because a difference in the sign would be negative as a Lane.
-    const Vector high = (difference0 >> 1) & static_cast<Lane<U>>(kUnsigned<U>.mask);
-    const Vector low = difference0 & static_cast<Lane<U>>(1);
-    differences = static_cast<U>(largest_lane<U, kBytes>(high) | largest_lane<U, kBytes>(low));
+  // As a rule one op wrote one pattern; a row that it does not fill shows at its end.
+  if (first == last && same_loop<U, kBytes>(p, count, first)) {
+    if (format.has_infinity && first == format.pos_inf) return Uniform::kPosInf;
+    if (format.has_infinity && first == format.neg_inf) return Uniform::kNegInf;
+    return Uniform::kNan;
   }
-  for (; p < end; p += sizeof(U)) {
-    const U bits = load_part<U>(p);
-    const U rest = static_cast<U>(~(bits ^ flip) & mask);
-    if (rest > largest_rest) largest_rest = rest;
-    differences = static_cast<U>(differences | (bits ^ first));
-  }
-  return uniform_of<U>(first, differences == 0, static_cast<U>(mask ^ largest_rest), format);
+  const U smallest_key = static_cast<U>(mask ^ max_loop<U, kBytes>(data, count, RestKey<U>{flip, mask}));
+  return smallest_key > format.nan_above ? Uniform::kNan : Uniform::kNo;
 }
 
 }  // namespace sherlorch::scan

@@ -170,5 +170,33 @@ TEST(KernelsTest, EveryInstructionSetGivesTheSameAnswers) {
   }
 }
 
+TEST(KernelsTest, UniformStretchesAreRecognisedByEveryInstructionSet) {
+  constexpr std::uint32_t kNan = 0x7fc00000, kOtherNan = 0xff800001, kInf = 0x7f800000, kNegInf = 0xff800000;
+  const scan::Format& format = scan::format_of(DType::kFloat32);
+  for (const scan::Kernels* kernels : {&scan::portable_kernels(), scan::avx2_kernels(), scan::avx512_kernels()}) {
+    if (kernels == nullptr) continue;
+    for (std::size_t count = 1; count < 200; ++count) {
+      std::vector<std::uint32_t> data(count, kNan);
+      const auto ask = [&] { return kernels->uniform32(data.data(), count, format); };
+      EXPECT_EQ(ask(), scan::Uniform::kNan);
+      data[count / 2] = kOtherNan;
+      EXPECT_EQ(ask(), scan::Uniform::kNan);
+      if (count < 2) continue;
+      for (const std::uint32_t stray : {kInf, kNegInf, 0u, 0x7f7fffffu}) {
+        data[count / 2] = stray;
+        EXPECT_EQ(ask(), scan::Uniform::kNo);
+      }
+      data.assign(count, kInf);
+      EXPECT_EQ(ask(), scan::Uniform::kPosInf);
+      data[count / 2] = kNegInf;
+      EXPECT_EQ(ask(), scan::Uniform::kNo);
+      data.assign(count, kNegInf);
+      EXPECT_EQ(ask(), scan::Uniform::kNegInf);
+      data.assign(count, 0);
+      EXPECT_EQ(ask(), scan::Uniform::kNo);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sherlorch
