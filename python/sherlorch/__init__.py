@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'sherlorch' has no attribute {name!r}")
-    _compat.require_matching_torch()
+    _compat.load_native()
     value = getattr(import_module(f"sherlorch.{home}"), name)
     globals()[name] = value
     return value

@@ -115,6 +115,25 @@ def require_matching_torch() -> None:
         raise ImportError(text, name="sherlorch")
 
 
+def load_native() -> None:
+    """Load torch and the native module.
+
+    Raises:
+        ImportError: They don't fit each other, or the module does not load; the message says what to do.
+    """
+    require_matching_torch()
+    import torch  # noqa: F401  (its libraries first)
+
+    try:
+        from sherlorch import _native  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"the native module of sherlorch {version()} does not load with torch {installed_torch_version()} "
+            f"({error}); rebuild it with: {_rebuild_command()}",
+            name="sherlorch",
+        ) from error
+
+
 def is_own_command() -> bool:
     """True if this process is `sherlorch ...` or `python -m sherlorch ...`."""
     words = sys.orig_argv

@@ -285,7 +285,7 @@ def _culprit(data: Mapping[str, Any]) -> Culprit:
         cause=data["cause"],
         phase=step["phase"],
         autograd_node=step["autograd_node"],
-        stack=tuple(_frame(frame) for frame in data["stack"]),
+        stack=tuple(_frame(frame) for frame in data["stack"] if frame is not None),
         operands=tuple(_operand(operand) for operand in data["operands"]),
         witness=tuple(_witness(element) for element in data["witness"]),
         bad_samples=tuple(data["bad_samples"]),

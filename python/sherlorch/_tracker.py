@@ -93,13 +93,13 @@ class ProvenanceTracker:
         self.fast_shape_ops = bool(fast_shape_ops)
         self._compile = compile
         self._suppressions = Suppressions(ignore)
-        self._trap = None if on_culprit == "record" else Trap(on_culprit, self._suppressions)
         self._native = _native.Tracker(
             capture_stack=self.capture_stack,
             check_dtypes=_dtypes(check_dtypes),
             scan_everything=not self.fast_shape_ops,
             module_paths=bool(module_paths),
         )
+        self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
         self._lock = threading.Lock()
         self._depth = 0
         self._watched: list[Watched] = []
@@ -116,7 +116,7 @@ class ProvenanceTracker:
         self._native.start()
         if self._exact and threading.current_thread() is threading.main_thread():
             mode = ExactLines()
-            mode.__enter__()
+            mode.__enter__()  # type: ignore[no-untyped-call]
             self._modes.append(mode)
         return self
 
@@ -128,7 +128,7 @@ class ProvenanceTracker:
         traceback: TracebackType | None,
     ) -> None:
         if self._modes and threading.current_thread() is threading.main_thread():
-            self._modes.pop().__exit__(None, None, None)
+            self._modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._native.stop()
         with self._lock:
             self._depth -= 1
@@ -141,10 +141,12 @@ class ProvenanceTracker:
                 "compiled", 1, "the trace was entered inside of a compiled function: compiled functions stayed compiled"
             )
         if self._trap is not None:
+            self._trap.armed = True
             self._native.set_trap(self._trap)
 
     def _end(self) -> None:
         if self._trap is not None:
+            self._trap.armed = False
             self._native.set_trap(None)
         if self._compile == "eager":
             _eager.leave()

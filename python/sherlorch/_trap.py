@@ -213,32 +213,32 @@ def at_fault(report: DiagnosisReport, suppressions: Suppressions) -> list[Culpri
 class Trap:
     """The native tracker's callback. The recorder's own trouble is logged and never reaches the program."""
 
-    def __init__(self, on_culprit: OnCulprit, suppressions: Suppressions) -> None:
+    def __init__(self, native: _native.Tracker, on_culprit: OnCulprit, suppressions: Suppressions) -> None:
+        self._native = native
         self._on_culprit = on_culprit
         self._suppressions = suppressions
-        self._busy = False  # called on the main thread only
+        self.armed = False
 
     def __call__(self, diagnosis: _native.Diagnosis) -> None:
-        # Not again for what the user's own callback computes.
-        if self._busy:
+        found = self._read(diagnosis)
+        if found is None:
             return
-        self._busy = True
-        try:
-            found = self._read(diagnosis)
-            if found is None:
-                return
-            if _inside_unbreakable():
-                _late.append(functools.partial(self._act, *found))
-            else:
-                self._act(*found)
-        finally:
-            self._busy = False
+        if _inside_unbreakable():
+            _late.append(functools.partial(self._act, *found))
+        else:
+            self._act(*found)
 
     def _act(self, report: DiagnosisReport, culprit: Culprit) -> None:
         if self._on_culprit == "warn":
             _warn(report, culprit)
         elif callable(self._on_culprit):
-            self._on_culprit(report)
+            # What the user's function computes springs nothing.
+            self._native.set_trap(None)
+            try:
+                self._on_culprit(report)
+            finally:
+                if self.armed:
+                    self._native.set_trap(self)
         else:
             raise NonFiniteError(report, culprit)
 

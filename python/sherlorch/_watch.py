@@ -44,7 +44,7 @@ def _shape_of(model: torch.nn.Module) -> list[object]:
         module = stack.pop()
         seen.append(id(module))
         if module is not None and module._modules:
-            seen.extend(module._modules)
+            seen.extend(module._modules.keys())
             stack.extend(module._modules.values())
     return seen
 
@@ -97,7 +97,10 @@ class Watched:
         self._shape = _shape_of(model)
         self._rename = rename
         hook = _idle_hook if compiled else _NameHook(self)
-        self._handle: RemovableHandle = model.register_forward_pre_hook(hook)
+        self._handle: RemovableHandle | None = None
+        # TorchScript allows no hooks from outside; nor can its modules be replaced.
+        if not isinstance(model, torch.jit.ScriptModule):
+            self._handle = model.register_forward_pre_hook(hook)
 
     @completes
     def refresh(self, module: torch.nn.Module) -> None:
@@ -133,7 +136,8 @@ class Watched:
 
     def release(self) -> None:
         """Take the hook off the model."""
-        self._handle.remove()
+        if self._handle is not None:
+            self._handle.remove()
 
 
 def name_all(native: _native.Tracker, watched: Sequence[Watched]) -> None:

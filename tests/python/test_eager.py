@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
 from conftest import Run
 
 _STANCE = """
@@ -111,12 +108,3 @@ assert torch.equal(out, model(torch.ones(1, 2)))
 assert not model._forward_pre_hooks
 """,
     )
-
-
-@pytest.mark.skipif("torch._dynamo" in sys.modules, reason="another test has imported dynamo in this process")
-def test_entering_a_trace_does_not_import_dynamo_here() -> None:
-    import sherlorch
-
-    with sherlorch.trace():
-        pass
-    assert "torch._dynamo" not in sys.modules

@@ -86,7 +86,8 @@ def _same(a: Any, b: Any, where: str) -> None:
     if torch.is_tensor(a):
         assert a.dtype == b.dtype, where
         assert a.shape == b.shape, where
-        assert torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)), where
+        # Bits, not values: a NaN is to be the same NaN, and -0.0 is not 0.0.
+        assert torch.equal(*(tensor.reshape(-1).contiguous().view(torch.uint8) for tensor in (a, b))), where
     elif isinstance(a, dict):
         assert a.keys() == b.keys(), where
         for key in a:
