@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -18,17 +18,25 @@ _MAX_ITEMS = 256
 _MAX_DEPTH = 2
 
 
-def tensors_in(values: Mapping[str, object]) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors in a namespace, with how the user would write them, the last defined name first."""
+Accept = Callable[[DiagnosisReport], bool]
+
+
+def _blames_somebody(report: DiagnosisReport) -> bool:
+    return not report.ok
+
+
+def tensors_in(values: Mapping[str, object], *, gradients: bool = True) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors in a namespace and their gradients, as the user would write them, the last defined name first."""
     for name, value in reversed(list(values.items())):
-        yield from _tensors(name, value, 0)
+        for path, tensor in _tensors(name, value, 0):
+            yield path, tensor
+            if gradients and tensor.is_leaf and tensor.grad is not None:
+                yield f"{path}.grad", tensor.grad
 
 
 def _tensors(name: str, value: object, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, torch.Tensor):
         yield name, value
-        if value.is_leaf and value.grad is not None:
-            yield f"{name}.grad", value.grad
     elif isinstance(value, torch.nn.Module):
         for path, parameter in value.named_parameters():
             yield from _tensors(f"{name}.{path}", parameter, depth)
@@ -40,16 +48,22 @@ def _tensors(name: str, value: object, depth: int) -> Iterator[tuple[str, torch.
             yield from _tensors(f"{name}[{key!r}]", item, depth + 1)
 
 
-def first_finding(tracker: ProvenanceTracker, values: Mapping[str, object]) -> tuple[str, DiagnosisReport] | None:
-    """The first non-finite tensor in a namespace that somebody is to blame for, and its diagnosis."""
-    for name, tensor in tensors_in(values):
+def first_finding(
+    tracker: ProvenanceTracker,
+    values: Mapping[str, object],
+    *,
+    gradients: bool = True,
+    accept: Accept = _blames_somebody,
+) -> tuple[str, DiagnosisReport] | None:
+    """The first non-finite tensor in a namespace whose diagnosis is accepted, and that diagnosis."""
+    for name, tensor in tensors_in(values, gradients=gradients):
         try:
             if not _native.has_issue(tensor):
                 continue
             report = tracker.diagnose(tensor)
         except (UntrackedTensorError, RuntimeError, TypeError):
             continue  # a tensor that can't be read or was never seen says nothing
-        if not report.ok:
+        if accept(report):
             return name, report
     return None
 
@@ -64,11 +78,15 @@ def frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
 
 
 def finding_in_traceback(
-    tracker: ProvenanceTracker, traceback: TracebackType | None
+    tracker: ProvenanceTracker,
+    traceback: TracebackType | None,
+    *,
+    gradients: bool = True,
+    accept: Accept = _blames_somebody,
 ) -> tuple[str, DiagnosisReport] | None:
     """The first non-finite tensor among the local variables of a traceback, the innermost frame first."""
     for frame in frames_of(traceback):
-        found = first_finding(tracker, frame.f_locals)
+        found = first_finding(tracker, frame.f_locals, gradients=gradients, accept=accept)
         if found is not None:
             name, report = found
             return f"{name} in {frame.f_code.co_name}()", report

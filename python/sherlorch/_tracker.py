@@ -14,7 +14,8 @@ from sherlorch import _eager, _native
 from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport
-from sherlorch._trap import ExactLines, OnCulprit, Suppressions, Trap, check_on_culprit, completes
+from sherlorch._suppress import Suppressions
+from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
 from sherlorch._watch import Watched, name_all
 
 CompileMode = Literal["eager", "trace_opaque"]

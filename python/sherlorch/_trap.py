@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import logging
-import os
-import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ContextDecorator
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
@@ -20,8 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 from sherlorch import _native
 from sherlorch._errors import NonFiniteError
-from sherlorch._nodes import Culprit, OpNode
+from sherlorch._nodes import Culprit
 from sherlorch._report import DiagnosisReport
+from sherlorch._suppress import Suppressions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,70 +37,6 @@ def check_on_culprit(value: object) -> None:
     raise ValueError(
         f"on_culprit={value!r} is not known; use 'record', 'raise', 'warn', or a function that takes the report"
     )
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """One entry of `ignore`, taken apart."""
-
-    kind: str  # "op", "module" or "file"
-    pattern: str
-    line: int | None = None
-
-    def matches(self, node: OpNode) -> bool:
-        if self.kind == "op":
-            full = str(node.extra.get("operator_name", ""))
-            names = (node.op_name, full, full.partition(".")[0])
-            return any(fnmatch.fnmatchcase(name, self.pattern) for name in names if name)
-        if self.kind == "module":
-            return fnmatch.fnmatchcase(node.module_path or "", self.pattern)
-        file, _, line = (node.location or "").rpartition(":")
-        if not file or (self.line is not None and str(self.line) != line):
-            return False
-        return any(
-            fnmatch.fnmatchcase(name, self.pattern) for name in (file, os.path.basename(file), os.path.relpath(file))
-        )
-
-
-class Suppressions:
-    """What `ignore=[...]` lets pass.
-
-    An entry is an operator ("aten::log", "log", "aten::_foreach_*"), a module ("module:encoder.*")
-    or a file ("file:*/legacy/*.py", "file:train.py:27"); `*`, `?` and `[...]` match as in file
-    names.
-
-    Raises:
-        TypeError: `ignore` is one string, or an entry is not a string.
-        ValueError: An entry is empty or begins with an unknown word and a colon.
-    """
-
-    def __init__(self, ignore: Iterable[str] = ()) -> None:
-        if isinstance(ignore, str):
-            raise TypeError(f"ignore={ignore!r} is one string; pass a list: ignore=[{ignore!r}]")
-        self.rules = tuple(_parse(entry) for entry in ignore)
-
-    def cover(self, node: OpNode) -> bool:
-        """True if an entry matches this op."""
-        return any(rule.matches(node) for rule in self.rules)
-
-
-def _parse(entry: object) -> _Rule:
-    if not isinstance(entry, str):
-        raise TypeError(
-            f"ignore has an entry {entry!r} of type {type(entry).__name__}; entries are strings like "
-            "'aten::log', 'module:encoder.*' or 'file:*/legacy/*.py'"
-        )
-    prefix = re.match(r"(\w+):(?!:)", entry)
-    kind, pattern = (prefix.group(1), entry[prefix.end() :]) if prefix else ("op", entry)
-    if kind not in ("op", "module", "file") or not pattern:
-        raise ValueError(
-            f"ignore has an entry {entry!r} that names nothing; write an operator like 'aten::log', "
-            "'module:' and a pattern, or 'file:' and a pattern"
-        )
-    line = re.fullmatch(r"(.+):(\d+)", pattern) if kind == "file" else None
-    if line:
-        return _Rule(kind, line.group(1), int(line.group(2)))
-    return _Rule(kind, pattern)
 
 
 # What waits for the end of a function that must not be left half done; see `completes`.

@@ -285,7 +285,7 @@ def test_what_is_hooked_is_put_back() -> None:
         ]
 
     before = state()
-    with pytest.raises(KeyError), Sinks(lambda what, tensor: None, lambda tensor: False):
+    with pytest.raises(KeyError), Sinks(lambda what, tensor, parameter: None, lambda tensor: False):
         assert state() != before
         raise KeyError
     assert state() == before

@@ -136,7 +136,7 @@ def split_run(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[li
         if word == "--" or not word.startswith("-") or word == "-":
             first = at + 1 if word == "--" else at
             if first >= len(words):
-                break
+                return list(words[:at]), None
             return list(words[:at]), ProgramWords(words[first], False, tuple(words[first + 1 :]))
         at += 2 if word in with_value else 1
     return list(words), None

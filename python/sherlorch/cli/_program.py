@@ -8,7 +8,7 @@ import io
 import os
 import pkgutil
 import sys
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
 from sherlorch.cli._parser import ProgramWords
@@ -28,7 +28,9 @@ class Program:
     def __init__(self, words: ProgramWords) -> None:
         self._words = words
         self.main: ModuleType | None = None
-        if not words.is_module:
+        if words.is_module:
+            _check_module(words.target)
+        else:
             _check_script(words.target)
 
     @property
@@ -58,7 +60,7 @@ class Program:
             sys.argv[0] = spec.origin or target
             self._run_spec(spec)
         elif os.path.isdir(target) or _is_archive(target):
-            _set_path0(target, always=True)
+            _set_path0(os.path.abspath(target), always=True)
             importer = pkgutil.get_importer(target)
             inner = importer.find_spec("__main__") if importer is not None else None
             if inner is None:
@@ -101,6 +103,21 @@ class Program:
         return self.main
 
 
+def _check_module(name: str) -> None:
+    """Look for it as far as that goes without importing the packages above it: that is the program's own work."""
+    if name.startswith("."):
+        raise NoProgram(f"{name!r} is a relative module name; give the full one")
+    # Where it will be looked for: here, and not where this command lies.
+    places = [os.getcwd(), *(sys.path if sys.flags.safe_path else sys.path[1:])]
+    top = name.partition(".")[0]
+    if top not in sys.builtin_module_names and PathFinder.find_spec(top, places) is None:
+        raise _no_module(name)
+
+
+def _no_module(name: str) -> NoProgram:
+    return NoProgram(f"there is no module {name!r} on sys.path; check the name and where you are")
+
+
 def _check_script(path: str) -> None:
     if not os.path.exists(path):
         hint = ""
@@ -128,8 +145,6 @@ def _set_path0(folder: str, *, always: bool = False) -> None:
 
 
 def _find_module(name: str) -> ModuleSpec:
-    if name.startswith("."):
-        raise NoProgram(f"{name!r} is a relative module name; give the full one")
     spec = None
     try:
         spec = importlib.util.find_spec(name)
@@ -141,7 +156,7 @@ def _find_module(name: str) -> ModuleSpec:
     except ValueError as error:
         raise NoProgram(f"can't run the module {name!r}: {error}") from None
     if spec is None:
-        raise NoProgram(f"there is no module {name!r} on sys.path; check the name and where you are")
+        raise _no_module(name)
     if spec.submodule_search_locations is not None:
         if name == "__main__" or name.endswith(".__main__"):
             raise NoProgram("can't run a package as a __main__ module")

@@ -21,7 +21,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-Check = Callable[[str, torch.Tensor], None]
+# check(what, tensor, parameter): `what` has a {} for the parameter's name, where there is one.
+Check = Callable[[str, torch.Tensor, torch.Tensor | None], None]
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:
@@ -81,7 +82,7 @@ class Sinks:
         self._is_bad = is_bad
         self._undo = ExitStack()
         # A scaled loss overflows now and then by design: the scaler sees it and skips that step.
-        self._scaled = False
+        self.scaled = False
 
     def __enter__(self) -> Sinks:
         self._replace(torch.autograd, "backward", self._backward)
@@ -114,22 +115,20 @@ class Sinks:
         self._undo.callback(restore)
 
     def _report(self, what: str, tensor: torch.Tensor) -> None:
-        # The name costs a walk over the heap, so it is looked for when the value is known to be
-        # bad.
         if self._is_bad(tensor):
-            self._check(what, tensor)
+            self._check(what, tensor, None)
 
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             roots = list(_tensors(tensors))
-            if not self._scaled:
+            if not self.scaled:
                 for root in roots:
                     self._report("the tensor on which backward was called", root)
             inputs = kwargs.get("inputs")
             leaves = list(_tensors(inputs)) if inputs is not None else leaves_of(roots)
             result = original(tensors, *args, **kwargs)
-            if not self._scaled:
+            if not self.scaled:
                 self._check_gradients(leaves, "after backward")
             return result
 
@@ -149,7 +148,7 @@ class Sinks:
         @functools.wraps(original)
         def scale(scaler: Any, outputs: Any) -> Any:
             if scaler.is_enabled():
-                self._scaled = True
+                self.scaled = True
                 for output in _tensors(outputs):
                     self._report("the loss given to GradScaler.scale", output)
             return original(scaler, outputs)
@@ -160,7 +159,7 @@ class Sinks:
         for leaf in leaves:
             gradient = leaf.grad
             if gradient is not None and self._is_bad(gradient):
-                self._check(f"the gradient of parameter {parameter_name(leaf)} {when}", gradient)
+                self._check(f"the gradient of parameter {{}} {when}", gradient, leaf)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # A fused optimizer is called with the overflow and told of it.
@@ -171,8 +170,7 @@ class Sinks:
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         for parameter in _parameters(optimizer):
             if self._is_bad(parameter):
-                what = f"parameter {parameter_name(parameter)} after {type(optimizer).__name__}.step"
-                self._check(what, parameter)
+                self._check(f"parameter {{}} after {type(optimizer).__name__}.step", parameter, parameter)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from sherlorch.cli._output import UnusableOutput, check_writable, read_report, write_result
+from sherlorch.cli._files import UnusableOutput, check_writable
+from sherlorch.cli._output import read_report, write_result
 from sherlorch.cli._parser import usage_error
 
 

@@ -52,9 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
     strict = config.getoption("--sherlorch-strict")
     if not (strict or config.getoption("--sherlorch")):
         return
-    try:
-        from sherlorch._trap import Suppressions
+    from sherlorch import _compat
+    from sherlorch._suppress import Suppressions
 
+    try:
+        _compat.require_matching_torch()
         Suppressions(config.getoption("--sherlorch-ignore"))
     except (ImportError, ValueError) as error:
         raise pytest.UsageError(f"--sherlorch: {error}") from None
