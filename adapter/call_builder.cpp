@@ -3,11 +3,13 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "adapter/session.h"
+#include "core/record/bad_op.h"
 
 namespace sherlorch {
 
@@ -66,6 +68,19 @@ void add_scalar(ThreadState& state, Open& open, const c10::IValue& value, std::u
 void note_kind(TensorKind kind) noexcept {
   if (kind == TensorKind::kDevice) Session::get().recorder().count_blind(Blind::kDevice);
   if (kind == TensorKind::kOpaque) Session::get().recorder().count_blind(Blind::kNoStorage);
+}
+
+// A Python number that torch has wrapped into a tensor (x + 1.5).
+void add_wrapped_number(ThreadState& state, Open& open, const c10::TensorImpl* impl, std::uint16_t arg) {
+  CallTensor tensor;
+  FlatShape flat;
+  if (fill(impl, &flat, &tensor) != TensorKind::kBytes || tensor.data == nullptr) return;
+  CallScalar scalar;
+  scalar.arg = arg;
+  scalar.kind = CallScalar::Kind::kDouble;
+  scalar.number = read_number(tensor.data, tensor.dtype, tensor.scalar_type);
+  open.nonfinite_scalar |= !std::isfinite(scalar.number);
+  state.scalars.push_back(scalar);
 }
 
 // Adds a tensor, and its forward-mode tangent, to one side of the call.
@@ -130,8 +145,24 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
       const std::size_t before = state.inputs.size();
       for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t index) {
         if (undefined(impl)) return;
+        if (impl->is_wrapped_number()) {
+          add_wrapped_number(state, open, impl, arg);
+          return;
+        }
         wrapper |= is_wrapper(impl);
-        state.inputs.push_back({impl, arg, index});
+        OpenTensor input{impl, 0, arg, index};
+        if (c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(impl)) == 1) {  // only the stack of a boxed call holds it
+          CallTensor tensor;
+          FlatShape flat;
+          if (fill(impl, &flat, &tensor) != TensorKind::kBytes) return;
+          tensor.arg = arg;
+          tensor.list_index = index;
+          tensor.data = nullptr;  // not to be read at the end
+          input.impl = nullptr;
+          input.early = static_cast<std::uint32_t>(state.early.size());
+          state.early.push(tensor);
+        }
+        state.inputs.push_back(input);
       });
       if (state.inputs.size() == before && value.isList()) add_scalar(state, open, value, arg);
     } else {
@@ -150,7 +181,7 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
   Recorder& recorder = Session::get().recorder();
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
     const OpenTensor& input = state.inputs[i];
-    if (!is_written(open, false, input.arg)) continue;
+    if (input.impl == nullptr || !is_written(open, false, input.arg)) continue;
     CallTensor tensor;
     FlatShape flat;
     if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || !recorder.first_touch(tensor.storage)) continue;
@@ -176,20 +207,14 @@ void gather_hidden(ThreadState& state, const at::RecordFunction& record) {
       if (!recorder.maybe_shadowed(tensor.storage) || !can_be_nonfinite(tensor.dtype)) return;
       for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
         const c10::TensorImpl* input = state.inputs[i].impl;
+        if (input == nullptr) continue;
         if (input == impl || (input->has_storage() && input->unsafe_storage().unsafeGetStorageImpl() == tensor.handle)) return;
       }
       for (std::size_t i = open.hidden; i < state.hidden.size(); ++i) {
         if (state.hidden[i].storage == tensor.storage) return;
       }
-      const std::size_t slot = state.hidden.size();
-      if (state.hidden_shapes.size() <= slot) state.hidden_shapes.resize(slot + 1);
-      std::vector<std::int64_t>& shape = state.hidden_shapes[slot];
-      shape.assign(tensor.sizes, tensor.sizes + tensor.dims);
-      shape.insert(shape.end(), tensor.strides, tensor.strides + tensor.dims);
-      tensor.sizes = shape.data();
-      tensor.strides = shape.data() + tensor.dims;
       tensor.arg = 255;  // no argument of the op itself
-      state.hidden.push_back(tensor);
+      state.hidden.push(tensor);
     });
   }
 }
@@ -205,6 +230,10 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
 
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
     const OpenTensor& input = state.inputs[i];
+    if (input.impl == nullptr) {
+      state.call_inputs.push_back(state.early[input.early]);
+      continue;
+    }
     add_tensor(state, &state.call_inputs, input.impl, TensorRole::kRead, input.arg, input.list_index, false);
   }
   const TensorRole written_role = op.traits.uninitialized  ? TensorRole::kUninitialized
@@ -213,7 +242,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   if (!op.written_args.empty() || hidden_writes) {
     for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
       const OpenTensor& input = state.inputs[i];
-      if (!is_written(open, hidden_writes, input.arg)) continue;
+      if (input.impl == nullptr || !is_written(open, hidden_writes, input.arg)) continue;
       add_tensor(state, &state.call_outputs, input.impl, written_role, input.arg, input.list_index, false);
     }
   }
@@ -267,7 +296,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   }
   call.inputs = state.call_inputs;
   call.outputs = state.call_outputs;
-  call.hidden_inputs = std::span(state.hidden).subspan(open.hidden);
+  call.hidden_inputs = state.hidden.from(open.hidden);
   call.scalars = std::span<const CallScalar>(state.scalars).subspan(open.scalars);
   state.busy = true;
   Session::get().recorder().record(call);

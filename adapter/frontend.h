@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "sherlorch/export.h"
 
 namespace sherlorch {
 
@@ -19,8 +20,9 @@ struct SiteCapture {
 
 struct Frontend {
   // Reads the calling thread's Python stack without the GIL (its own frames cannot change under it). `floor` is the
-  // innermost frame when the enclosing autograd node began, or null. Never allocates after warm-up.
-  void (*capture)(void* floor, SiteCapture* capture) noexcept = nullptr;
+  // innermost frame when the enclosing autograd node began, or null; `op_name` is the op's short name ("log"). Never
+  // allocates after warm-up.
+  void (*capture)(void* floor, const char* op_name, SiteCapture* capture) noexcept = nullptr;
   // The innermost Python frame of the calling thread; null if it runs no Python.
   void* (*top_frame)() noexcept = nullptr;
   // All sites of the calling thread's stack, outermost first. Cold.
@@ -30,7 +32,7 @@ struct Frontend {
 };
 
 // Set once, before the first recording.
-void set_frontend(const Frontend& frontend);
+SHERLORCH_API void set_frontend(const Frontend& frontend);
 const Frontend& frontend() noexcept;
 
 }  // namespace sherlorch

@@ -54,48 +54,41 @@ constexpr std::size_t kEvaluateLength = sizeof(kEvaluate) - 1;
 void* top_frame() noexcept { return frontend().top_frame != nullptr ? frontend().top_frame() : nullptr; }
 
 void push_container(ThreadState& state, const at::RecordFunction& record, OpenKind kind) {
-  Open open;
-  open.record = &record;
-  open.kind = kind;
+  Open& open = state.push(record, kind);
   open.site.top_frame = top_frame();
-  open.container = state.open.empty() ? -1 : state.open.back().container;
-  open.inputs = static_cast<std::uint32_t>(state.inputs.size());
-  open.scalars = static_cast<std::uint32_t>(state.scalars.size());
-  open.hidden = static_cast<std::uint32_t>(state.hidden.size());
-  open.written = static_cast<std::uint32_t>(state.written.size());
   if (kind == OpenKind::kNode || kind == OpenKind::kEngine) {
-    open.container = static_cast<int>(state.open.size());
+    open.container = static_cast<int>(state.open.size()) - 1;
     open.sequence = static_cast<std::uint64_t>(record.seqNr());
     open.node_thread = static_cast<ThreadId>(record.forwardThreadId());
     if (open.node_thread == 0) open.node_thread = state.thread;
   }
-  state.open.push_back(open);
 }
 
 // An operator begins that is not part of another one.
 void push_op(ThreadState& state, const at::RecordFunction& record, const CachedOperator* op) {
-  Open open;
-  open.record = &record;
+  const std::size_t self = state.open.size();
+  Open& open = state.push(record, OpenKind::kOp);
+  // The op around it, if any; torch puts a container ("PythonSubclass") around handlers written in Python.
+  std::size_t around = self;
+  while (around > 0 && state.open[around - 1].kind == OpenKind::kContainer) --around;
+  const Open* outer = around == 0 ? nullptr : &state.open[around - 1];
   open.op = op;
-  const Open* outer = state.open.empty() ? nullptr : &state.open.back();
-  open.container = outer == nullptr ? -1 : outer->container;
   void* floor = open.container >= 0 ? state.open[static_cast<std::size_t>(open.container)].site.top_frame : nullptr;
-  if (frontend().capture != nullptr) frontend().capture(floor, &open.site);
-  if (outer != nullptr && outer->op != nullptr && (outer->op == op || open.site.top_frame == outer->site.top_frame)) {
-    // A handler (__torch_dispatch__) that passes the call on, or an op inside a wrapper's op: the user's line is that
-    // of the outer one.
-    open.site.site = outer->site.site;
-    open.site.module = outer->site.module;
-    open.site.user_above_floor = outer->site.user_above_floor;
+  if (frontend().capture != nullptr) frontend().capture(floor, op->short_name, &open.site);
+  open.sequence = at::sequence_number::peek();
+  if (outer != nullptr && outer->op != nullptr) {
+    if (outer->op == op || open.site.top_frame == outer->site.top_frame) {
+      // A handler (__torch_dispatch__) that passes the call on, or an op inside a wrapper's op: the user's line is that
+      // of the outer one.
+      open.site.site = outer->site.site;
+      open.site.module = outer->site.module;
+      open.site.user_above_floor = outer->site.user_above_floor;
+    }
+    // Where grad() differentiates, the autograd node was made for the wrapper, before the op inside began.
+    if (outer->kind == OpenKind::kTransparent) open.sequence = outer->sequence;
   }
   open.recompute = open.container >= 0 && open.site.checkpoint && c10::GradMode::is_enabled();
-  open.sequence = at::sequence_number::peek();
-  open.inputs = static_cast<std::uint32_t>(state.inputs.size());
-  open.scalars = static_cast<std::uint32_t>(state.scalars.size());
-  open.hidden = static_cast<std::uint32_t>(state.hidden.size());
-  open.written = static_cast<std::uint32_t>(state.written.size());
-  const std::size_t self = state.open.size();
-  state.open.push_back(open);
+  open.autocast = at::autocast::is_autocast_enabled(at::kCPU);
   gather_inputs(state, record, self);
 }
 
@@ -120,7 +113,7 @@ void start(const at::RecordFunction& record) {
   const bool inside_op = outer != nullptr && outer->kind == OpenKind::kOp;
   if (inside_op && (frontend().top_frame == nullptr || frontend().top_frame() == outer->site.top_frame)) {
     // Under autocast the casts inside an op outlive it: they are kept for later ops, so they are ops of their own.
-    if (at::autocast::is_autocast_enabled(at::kCPU)) {
+    if (outer->autocast) {
       const CachedOperator* op = state.operators.find(record);
       if (op != nullptr && op->traits.cast && op != outer->op) {
         push_op(state, record, op);
@@ -149,13 +142,7 @@ void end(const at::RecordFunction& record) {
   }
   if (state.open.empty() || state.open.back().record != &record) return;
   if (state.open.back().kind == OpenKind::kOp) finish_op(state, record);
-  const Open& done = state.open.back();
-  state.inputs.resize(done.inputs);
-  state.scalars.resize(done.scalars);
-  state.hidden.resize(done.hidden);
-  // What was written inside is written as far as the ops around are concerned, too.
-  if (state.open.size() == 1) state.written.clear();
-  state.open.pop_back();
+  state.close();
 }
 
 // torch prints a warning and goes on when a callback throws; ours keep their troubles to themselves.
@@ -173,14 +160,7 @@ void on_end(const at::RecordFunction& record, at::ObserverContext*) {
   if (!Session::get().recording()) {
     // An op that began while recording was on must not stay open.
     ThreadState& state = thread_state();
-    if (!state.open.empty() && state.open.back().record == &record) {
-      const Open done = state.open.back();
-      state.inputs.resize(done.inputs);
-      state.scalars.resize(done.scalars);
-      state.hidden.resize(done.hidden);
-      state.written.resize(done.written);
-      state.open.pop_back();
-    }
+    if (!state.open.empty() && state.open.back().record == &record) state.close();
     return;
   }
   try {

@@ -84,6 +84,9 @@ const CachedOperator* OperatorCache::find_slow(const at::RecordFunction& record,
   CachedOperator cached = describe(*schema, name, tables_);
   std::lock_guard lock(mutex);
   storage->push_back(std::move(cached));
+  CachedOperator& kept = storage->back();
+  const std::size_t colon = kept.text.rfind(':');
+  kept.short_name = kept.text.c_str() + (colon == std::string::npos ? 0 : colon + 1);
   (*known)[name] = &storage->back();
   entries_[slot(name)] = &storage->back();
   return &storage->back();

@@ -16,6 +16,7 @@ struct CachedOperator {
   const char* name = nullptr;  // what RecordFunction::name() gives for it: a pointer into its schema, unique to the overload
   std::string text;            // the same as text, to notice a schema that was freed and another put in its place
   std::string overload;
+  const char* short_name = ""; // "log" of "aten::log"
   OperatorId id = 0;           // 0: not an operator (a record without a schema)
   OperatorTraits traits;
   std::vector<std::uint8_t> written_args;  // schema arguments that it writes, hidden ones included

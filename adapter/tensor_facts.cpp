@@ -52,10 +52,11 @@ bool is_wrapper(const c10::TensorImpl* impl) noexcept {
 
 const c10::TensorImpl* with_bytes(const c10::TensorImpl* impl) noexcept {
   const c10::DispatchKeySet keys = impl->key_set();
-  if (impl->layout() == c10::kSparse && keys.has_any(c10::sparse_ks)) {
+  // has_all: the sets name a backend too, and one bit of it alone says nothing.
+  if (keys.has_all(c10::sparse_ks)) {
     return static_cast<const at::SparseTensorImpl*>(impl)->values().unsafeGetTensorImpl();
   }
-  if (keys.has_any(c10::sparse_csr_ks)) {
+  if (impl->is_sparse_compressed()) {
     return static_cast<const at::SparseCsrTensorImpl*>(impl)->values().unsafeGetTensorImpl();
   }
   return impl;
@@ -88,7 +89,7 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
   tensor->scalar_type = static_cast<std::uint8_t>(type);
   tensor->item_size = static_cast<std::uint32_t>(impl->itemsize());
   tensor->is_parameter = false;
-  if (impl->key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::NestedTensor, c10::DispatchKey::NestedTensorCPU}))) {
+  if (impl->is_nested()) {
     // The components of a nested tensor lie in one buffer.
     flat->size = static_cast<std::int64_t>(storage->nbytes() / std::max<std::size_t>(1, tensor->item_size));
     tensor->sizes = &flat->size;

@@ -23,8 +23,11 @@ enum class OpenKind : std::uint8_t {
   kEngine,       // the engine around a node: hooks, fan-out additions, undone broadcasts
 };
 
+// An input. It is alive until the op's end callback because its caller holds it, unless only the argument stack of a
+// boxed call does: then the kernel lets it go, and what is to be known of it is taken at the start.
 struct OpenTensor {
-  const c10::TensorImpl* impl = nullptr;  // alive until the op's end callback, by torch's own contract
+  const c10::TensorImpl* impl = nullptr;  // null: see `early`
+  std::uint32_t early = 0;                // index into ThreadState::early
   std::uint16_t arg = 0;
   std::uint16_t list_index = 0;
 };
@@ -41,9 +44,34 @@ struct Open {
   std::uint32_t inputs = 0;
   std::uint32_t scalars = 0;
   std::uint32_t hidden = 0;
+  std::uint32_t early = 0;
   std::uint32_t written = 0;
   bool nonfinite_scalar = false;
   bool recompute = false;
+  bool autocast = false;        // began with autocast on: casts inside it are kept for later ops
+};
+
+// Tensors with copies of their sizes and strides, as a stack that keeps its memory.
+class ShapedTensors {
+ public:
+  std::size_t size() const noexcept { return tensors_.size(); }
+  CallTensor& operator[](std::size_t i) noexcept { return tensors_[i]; }
+  std::span<CallTensor> from(std::size_t begin) noexcept { return std::span(tensors_).subspan(begin); }
+  void push(const CallTensor& tensor) {
+    const std::size_t slot = tensors_.size();
+    if (shapes_.size() <= slot) shapes_.resize(slot + 1);
+    std::vector<std::int64_t>& shape = shapes_[slot];
+    shape.assign(tensor.sizes, tensor.sizes + tensor.dims);
+    shape.insert(shape.end(), tensor.strides, tensor.strides + tensor.dims);
+    tensors_.push_back(tensor);
+    tensors_.back().sizes = shape.data();
+    tensors_.back().strides = shape.data() + tensor.dims;
+  }
+  void cut(std::size_t size) { tensors_.resize(size); }
+
+ private:
+  std::vector<CallTensor> tensors_;
+  std::deque<std::vector<std::int64_t>> shapes_;  // a deque: growing moves no shape
 };
 
 // Scratch space grows to what the program's deepest nesting needs, and then no op allocates.
@@ -55,11 +83,36 @@ struct ThreadState {
   int optimizer_depth = 0;  // open Optimizer.step() scopes
   bool busy = false;        // inside a callback of ours
   std::vector<Open> open;
+
+  // Takes the innermost open record off, with its part of the arenas.
+  void close() {
+    const Open& done = open.back();
+    inputs.resize(done.inputs);
+    scalars.resize(done.scalars);
+    hidden.cut(done.hidden);
+    early.cut(done.early);
+    open.pop_back();
+    if (open.empty()) written.clear();
+  }
+  // Puts one on, of which only the kind is set.
+  Open& push(const at::RecordFunction& record, OpenKind kind) {
+    Open next;
+    next.record = &record;
+    next.kind = kind;
+    next.container = open.empty() ? -1 : open.back().container;
+    next.inputs = static_cast<std::uint32_t>(inputs.size());
+    next.scalars = static_cast<std::uint32_t>(scalars.size());
+    next.hidden = static_cast<std::uint32_t>(hidden.size());
+    next.early = static_cast<std::uint32_t>(early.size());
+    next.written = static_cast<std::uint32_t>(written.size());
+    return open.emplace_back(next);
+  }
+
   // Arenas, used as stacks in step with `open`.
   std::vector<OpenTensor> inputs;
   std::vector<CallScalar> scalars;
-  std::vector<CallTensor> hidden;           // what nested ops read that has a shadow
-  std::vector<std::vector<std::int64_t>> hidden_shapes;  // sizes and strides of these: their tensors may die early
+  ShapedTensors early;                      // inputs that may not live until the end of their op
+  ShapedTensors hidden;                     // what nested ops read that has a shadow; they may die early, too
   std::vector<StorageKey> written;          // storages that recorded ops inside this one wrote
   // For the call that is handed to the recorder.
   std::vector<CallTensor> call_inputs;

@@ -1,7 +1,6 @@
 // The Python module sherlorch._native: conversions and nothing else.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/version.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include "adapter/question.h"
 #include "adapter/session.h"
 #include "bindings/python_stack.h"
+#include "bindings/python_tensor.h"
 #include "core/report/chrome_trace.h"
 #include "core/report/dot.h"
 #include "core/report/html.h"
@@ -26,11 +26,12 @@ namespace sherlorch {
 
 namespace {
 
-const at::Tensor& tensor_of(const py::handle& object) {
-  if (!THPVariable_Check(object.ptr())) {
+const at::TensorBase& tensor_of(const py::handle& object) {
+  const at::TensorBase* tensor = tensor_in(object.ptr());
+  if (tensor == nullptr) {
     throw py::type_error("expected a torch.Tensor, got " + std::string(Py_TYPE(object.ptr())->tp_name));
   }
-  return THPVariable_Unpack(object.ptr());
+  return *tensor;
 }
 
 std::vector<TimelineOp> timeline_ops(const Window& window, std::size_t limit) {
@@ -96,7 +97,7 @@ class NativeTracker {
 
   std::unique_ptr<NativeDiagnosis> diagnose(const py::object& tensor, const std::optional<std::vector<std::int64_t>>& index) {
     auto result = std::make_unique<NativeDiagnosis>();
-    const at::Tensor& asked = tensor_of(tensor);
+    const at::TensorBase& asked = tensor_of(tensor);
     py::gil_scoped_release release;
     result->diagnosis = sherlorch::diagnose(window_, asked, index, &result->elements);
     result->timeline = timeline_ops(window_, kPageTimeline);

@@ -6,6 +6,7 @@
 #undef Py_BUILD_CORE
 
 #include <array>
+#include <string_view>
 #include <cstring>
 
 #include "adapter/session.h"
@@ -30,6 +31,7 @@ enum CodeFlags : std::uint8_t {
   kCheckpoint = 4,  // torch.utils.checkpoint
   kOwn = 8,         // sherlorch itself
   kTorch = 16,
+  kHandler = 32,    // a __torch_function__ of the user's
 };
 
 // What is remembered of a code object, with enough of it to notice that another one took its address.
@@ -122,7 +124,7 @@ std::uint8_t classify(const PyCodeObject* code) {
   for (const std::string& folder : g_folders.others) {
     if (file.starts_with(folder)) return flags;
   }
-  return kUser;
+  return text_of(code->co_name) == "__torch_function__" ? kUser | kHandler : kUser;
 }
 
 std::uint8_t flags_of(Caches& cache, const PyCodeObject* code) {
@@ -176,6 +178,43 @@ ModuleId module_id(Caches& cache, void* module) {
   return entry.id;
 }
 
+// The name of a function written in C; null for others. Reads immutable memory only.
+const char* c_name(PyObject* function) noexcept {
+  if (function == nullptr) return nullptr;
+  if (PyCFunction_Check(function)) return reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name;
+  if (Py_IS_TYPE(function, &PyMethodDescr_Type)) return reinterpret_cast<PyMethodDescrObject*>(function)->d_method->ml_name;
+  if (Py_IS_TYPE(function, &PyWrapperDescr_Type)) return reinterpret_cast<PyWrapperDescrObject*>(function)->d_base->name;
+  return nullptr;
+}
+
+// "add" of "__radd__" or "add_".
+std::string_view bare(std::string_view name) noexcept {
+  if (name.starts_with("__") && name.ends_with("__") && name.size() > 4) {
+    name = name.substr(2, name.size() - 4);
+    if (name == "truediv" || name == "rtruediv" || name == "itruediv") return "div";
+    if (name == "radd" || name == "rsub" || name == "rmul" || name == "rdiv" || name == "rpow" || name == "rmatmul" ||
+        name == "iadd" || name == "isub" || name == "imul" || name == "idiv" || name == "ipow") {
+      name.remove_prefix(1);
+    }
+  }
+  while (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+
+// True if a __torch_function__ handler is only passing on the call for which it was asked: the line that the user can
+// change is then its caller's. `called` is the Python frame that it has called, if any: a handler reaches the original
+// function through torch's own Python code, or calls it right away.
+bool passes_on(const _PyInterpreterFrame* handler, bool called, const char* op_name) noexcept {
+  if (called) return true;
+  const PyCodeObject* code = handler->f_code;
+  const Py_ssize_t locals = PyTuple_GET_SIZE(code->co_localsplusnames);
+  for (Py_ssize_t i = 0; i < locals && i < code->co_argcount; ++i) {
+    const char* name = c_name(handler->localsplus[i]);
+    if (name != nullptr && bare(name) == bare(op_name)) return true;
+  }
+  return false;
+}
+
 // The outermost running module, for a name of its tree.
 void* outermost_module(Caches& cache, const _PyInterpreterFrame* frame) {
   void* module = nullptr;
@@ -203,7 +242,7 @@ void set_root_namer(void (*namer)(void* module)) { g_namer = namer; }
 
 void* top_python_frame() noexcept { return const_cast<_PyInterpreterFrame*>(innermost()); }
 
-void capture_site(void* floor, SiteCapture* capture) noexcept {
+void capture_site(void* floor, const char* op_name, SiteCapture* capture) noexcept {
   const _PyInterpreterFrame* top = innermost();
   capture->top_frame = const_cast<_PyInterpreterFrame*>(top);
   if (top == nullptr) return;
@@ -220,7 +259,8 @@ void capture_site(void* floor, SiteCapture* capture) noexcept {
       if ((flags & kCheckpoint) != 0) capture->checkpoint = true;
     }
     if (module == nullptr && (flags & kModuleCall) != 0) module = module_in(frame);
-    if (capture->site == 0 && (flags & kUser) != 0) {
+    if (capture->site == 0 && (flags & kUser) != 0 &&
+        ((flags & kHandler) == 0 || !passes_on(frame, frame != top, op_name))) {
       capture->site = site_of(cache, frame);
       capture->user_above_floor = above;
     }

@@ -20,7 +20,7 @@ void set_library_folders(LibraryFolders folders);
 void set_root_namer(void (*namer)(void* module));
 
 // The hooks for Frontend.
-void capture_site(void* floor, SiteCapture* capture) noexcept;
+void capture_site(void* floor, const char* op_name, SiteCapture* capture) noexcept;
 void* top_python_frame() noexcept;
 void capture_python_stack(std::vector<SiteId>* stack);
 

@@ -151,12 +151,30 @@ class Builder {
                                 (writer.location.known() ? " at " + writer.location.text() : "") + " had written it";
       }
     }
+    name_node(*shown, &culprit.step);
     if (merge(culprit, record)) return;
     for (const ElementSet& set : shown->wanted) note_samples(set, *shown->record, &culprit);
     explain_culprit(graph_, view_, *shown, &culprit);
     build_path(*shown, &culprit);
     culprit.step.transition = culprit.path.front().transition;
+    culprit.step.element = culprit.path.front().element;
+    culprit.path.front() = culprit.step;
     diagnosis_.culprits.push_back(std::move(culprit));
+  }
+
+  // A culprit inside an autograd node is the node's doing: it goes by the node's name and shows what the node gave out,
+  // and operator_name tells which ATen op inside it was the first to go wrong.
+  void name_node(const Visit& visit, Step* step) const {
+    const OpRecord& record = *visit.record;
+    if (record.node_sequence < 0 || record.engine_work || step->autograd_node.empty()) return;
+    step->op_name = step->autograd_node;
+    const Visit* last = &visit;
+    while (last->next != nullptr && last->next->record->node_sequence == record.node_sequence &&
+           last->next->record->autograd_node == record.autograd_node && !last->next->record->engine_work) {
+      last = last->next;
+    }
+    const OutputRecord& output = last->record->outputs[shown_output(*last)];
+    steps_.describe(output.facts, output.bad, step);
   }
 
   static bool constant(const Visit& visit) {

@@ -12,12 +12,13 @@ namespace sherlorch {
 struct OperandReading {
   std::string name;        // schema argument name
   bool is_scalar = false;  // a Python number (value)
-  bool is_slice = false;   // many elements: min/max/sum/count over the finite ones, `bad` non-finite ones among them
+  bool is_slice = false;   // `count` elements, `bad` of them not finite; min/max/sum over the finite ones
   bool available = true;   // false: an in-place op overwrote it before it could be read
   double value = 0;
   double min = 0, max = 0, sum = 0;
   std::int64_t count = 0;
   std::int64_t bad = 0;
+  bool complete = true;  // false: the slice was long and only its beginning was read
 };
 struct ElementReading {
   std::vector<std::int64_t> index;
@@ -25,11 +26,12 @@ struct ElementReading {
   std::vector<OperandReading> operands;
 };
 
+// Operands and readings of a list argument are called "grads[0]", "grads[1]", ...
 struct OpFacts {
-  std::string op_name;        // "log", "div_", "_foreach_add_" ...
+  std::string op_name;  // "log", "div_", "_foreach_add_" ...
   Phase phase = Phase::kForward;
-  std::string autograd_node;  // "SqrtBackward0"; "" outside backward
-  std::string forward_op;     // the forward op's name where this is its backward and it is known: "sqrt"
+  std::string autograd_node;      // "SqrtBackward0"; "" outside backward
+  std::string forward_op;         // the forward op's name where this is its backward and it is known: "sqrt"
   std::vector<Operand> operands;  // in schema order, tensors and numbers
   Operand output;
   std::vector<ElementReading> elements;  // a handful
@@ -50,7 +52,8 @@ Explanation explain(const OpFacts& facts);
 // "log(0.0) = -inf", "1.0 / 0.0 = inf", "sum of 65536 values in [0, 60000] = inf": one element in words.
 std::string describe_element(const OpFacts& facts, const ElementReading& element);
 
-// "-inf", "nan", "3.1", "6.55e+04": a number as the reports print it.
+// "-inf", "nan", "3.1", "65504.0", "1e+06": a number as the reports print it. Whole numbers of up to five digits are
+// exact; what is not whole never looks so: 1.0000001.
 std::string format_number(double value);
 
 }  // namespace sherlorch

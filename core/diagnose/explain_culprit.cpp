@@ -28,7 +28,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
   const OpRecord& record = *visit.record;
   const OperatorInfo& op = graph.tables.operators.get(record.op);
   OpFacts facts;
-  facts.op_name = culprit->step.op_name;
+  facts.op_name = op.short_name();
   facts.phase = record.phase;
   facts.autograd_node = culprit->step.autograd_node;
   if (record.forward_op != 0) facts.forward_op = graph.tables.operators.get(record.forward_op).short_name();
