@@ -17,6 +17,7 @@ from sherlorch._report import DiagnosisReport
 from sherlorch._suppress import Suppressions
 from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
 from sherlorch._watch import Watched, name_all
+from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
 
@@ -221,7 +222,7 @@ class ProvenanceTracker:
             TypeError: It is not a tensor.
         """
         _check_tensor(tensor)
-        return _native.has_issue(tensor)
+        return _native.has_issue(tensor) or any(_native.has_issue(each) for each in tensors_inside(tensor))
 
     def diagnose(self, tensor: torch.Tensor, index: Sequence[int] | None = None) -> DiagnosisReport:
         """Find the ops that first made the tensor non-finite.
@@ -243,11 +244,18 @@ class ProvenanceTracker:
         """
         _check_tensor(tensor)
         element = None if index is None else _element(tensor, index)
+        return DiagnosisReport._from_native(self._diagnose(tensor, element))
+
+    def _diagnose(self, tensor: torch.Tensor, element: tuple[int, ...] | None) -> _native.Diagnosis:
         try:
-            diagnosis = self._native.diagnose(tensor, element)
+            return self._native.diagnose(tensor, element)
         except _native.UntrackedTensor as error:
+            # A wrapper has no memory of its own: the first bad tensor inside of it answers, or else the first.
+            inside = [] if element is not None else tensors_inside(tensor)
+            bad = [each for each in inside if _native.has_issue(each)]
+            for each in bad or inside:
+                return self._diagnose(each, None)
             raise UntrackedTensorError(*error.args) from None
-        return DiagnosisReport._from_native(diagnosis)
 
     def _get_node(self, tensor: torch.Tensor) -> OpNode | None:
         step = self._native.node_of(tensor)

@@ -13,7 +13,7 @@ _OFFLINE = ("No matching distribution", "Could not find a version", "connection"
 
 
 def _fetch(folder: Path) -> Path:
-    words = ["download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "sherlorch==0.1.0"]
+    words = ["download", "-q", "--no-deps", "--no-binary", "sherlorch", "sherlorch==0.1.0"]
     fetched = subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", *words, "-d", str(folder)],
         capture_output=True,
@@ -21,7 +21,7 @@ def _fetch(folder: Path) -> Path:
         check=False,
     )
     archives = list(folder.glob("sherlorch-0.1.0.tar.gz"))
-    if archives:  # pip keeps it although it can't prepare its metadata without hatchling
+    if archives:
         return archives[0]
     if any(sign in fetched.stderr for sign in _OFFLINE):
         pytest.skip(f"the registry can't be reached: {fetched.stderr.strip().splitlines()[-1]}")

@@ -62,8 +62,8 @@ def test_a_failing_test_gets_the_diagnosis_of_what_its_frames_hold(tests: pytest
     result = _run(tests, "--sherlorch")
     result.assert_outcomes(passed=3, failed=2)
     text = result.stdout.str()
-    result.stdout.fnmatch_lines(["*- sherlorch -*"])
-    assert text.count("- sherlorch -") == 1  # not for the failure that has nothing to do with it
+    result.stdout.fnmatch_lines(["*- Captured sherlorch call -*"])
+    assert text.count("- Captured sherlorch call -") == 1  # not for the failure that has nothing to do with it
     assert "test_it.py:5" in text
     assert "div" in text
     result.stdout.fnmatch_lines(["test_it.py::test_fails_on_nan: *", "test_it.py::test_passes_but_makes_inf: *"])
@@ -113,5 +113,5 @@ def test_the_marker_is_known_also_without_the_option(tests: pytest.Pytester) -> 
 def test_under_xdist_sections_and_summary_come_from_the_workers(tests: pytest.Pytester) -> None:
     result = _run(tests, "--sherlorch", "-n", "2")
     result.assert_outcomes(passed=3, failed=2)
-    result.stdout.fnmatch_lines(["*- sherlorch -*"])
+    result.stdout.fnmatch_lines(["*- Captured sherlorch call -*"])
     result.stdout.fnmatch_lines(["test_it.py::test_passes_but_makes_inf: *"])

@@ -60,8 +60,9 @@ class Program:
             sys.argv[0] = spec.origin or target
             self._run_spec(spec)
         elif os.path.isdir(target) or _is_archive(target):
-            _set_path0(os.path.abspath(target), always=True)
-            importer = pkgutil.get_importer(target)
+            place = os.path.abspath(target)
+            _set_path0(place, always=True)
+            importer = pkgutil.get_importer(place)
             inner = importer.find_spec("__main__") if importer is not None else None
             if inner is None:
                 raise NoProgram(f"{target!r} has no __main__.py in it; name the script")
