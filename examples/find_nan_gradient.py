@@ -7,10 +7,9 @@ wrong with the loss of this step; after the optimizer has run, every parameter i
     python examples/find_nan_gradient.py
 """
 
+import sherlorch
 import torch
 from torch import nn
-
-import sherlorch
 
 
 def contrastive_loss(a: torch.Tensor, b: torch.Tensor, same: torch.Tensor) -> torch.Tensor:

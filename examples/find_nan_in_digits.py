@@ -7,11 +7,10 @@ gives 0 / 0 there, and from the first layer on everything is NaN.
     python examples/find_nan_in_digits.py
 """
 
+import sherlorch
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
-
-import sherlorch
 
 
 def standardise(images: torch.Tensor) -> torch.Tensor:

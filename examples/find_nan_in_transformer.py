@@ -6,10 +6,9 @@ The bug is two modules deep. `Attention` takes the logarithm of attention scores
     python examples/find_nan_in_transformer.py
 """
 
+import sherlorch
 import torch
 from torch import nn
-
-import sherlorch
 
 
 class Attention(nn.Module):

@@ -78,7 +78,7 @@ def test_raise_stops_on_the_last_line_of_the_block_and_leaves_nothing_behind() -
         tracker.watch(model)
         x = torch.zeros(1)
         line = _line() + 1
-        x / x  # noqa: B018
+        x / x
     assert caught.value.culprit.location == f"{__file__}:{line}"
     assert not model._forward_pre_hooks
     assert "not recording" in repr(tracker)
