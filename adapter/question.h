@@ -5,19 +5,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "adapter/session.h"
 #include "core/diagnose/diagnose.h"
+#include "sherlorch/errors.h"
 #include "sherlorch/export.h"
 
 namespace sherlorch {
-
-class IndexError : public std::out_of_range {
- public:
-  using std::out_of_range::out_of_range;
-};
 
 // True if the tensor holds a NaN or an infinity now. False for tensors that cannot be read.
 SHERLORCH_API bool has_issue(const at::TensorBase& tensor);

@@ -13,12 +13,9 @@
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
 #include "core/report/chrome_trace.h"
-#include "core/report/dot.h"
 #include "core/report/html.h"
-#include "core/report/json.h"
-#include "core/report/report_error.h"
-#include "core/report/text.h"
-#include "core/report/write_file.h"
+#include "sherlorch/errors.h"
+#include "sherlorch/report.h"
 
 namespace py = pybind11;
 

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-INCLUDE = re.compile(r'^\s*#\s*include\s*"(core/[^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*"((?:core|sherlorch)/[^"]+)"', re.MULTILINE)
 
 
 def reachable(source: Path) -> set[Path]:
-    """The source and every header of the core that it includes, directly or not."""
+    """The source and every header of this project that it includes, directly or not."""
     found: set[Path] = set()
     waiting = [source]
     while waiting:
@@ -27,7 +27,8 @@ def reachable(source: Path) -> set[Path]:
         if path in found or not path.exists():
             continue
         found.add(path)
-        waiting += [ROOT / name for name in INCLUDE.findall(path.read_text(encoding="utf-8"))]
+        names = INCLUDE.findall(path.read_text(encoding="utf-8"))
+        waiting += [ROOT / name if name.startswith("core/") else ROOT / "include" / name for name in names]
     return found
 
 

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-namespace sherlorch {
+#include "sherlorch/types.h"
 
-// The ticket of one op. Tickets grow with time across all threads of the process; they may skip values (an op with
-// many tensors takes several). 0 means "no op".
-using OpSeq = std::uint64_t;
+namespace sherlorch {
 
 // Index into OperatorTable: one overload of one operator, e.g. aten::add.Tensor. 0 means "unknown operator".
 using OperatorId = std::uint32_t;
@@ -23,10 +21,5 @@ using StorageKey = std::uint64_t;
 
 // Logical number of a thread, given out by the adapter in order of first sight; 0 is never used.
 using ThreadId = std::uint32_t;
-
-enum class Phase : std::uint8_t { kForward = 0, kBackward = 1, kRecompute = 2, kOptimizer = 3 };
-
-// "forward", "backward", "recompute" or "optimizer".
-const char* phase_name(Phase phase) noexcept;
 
 }  // namespace sherlorch

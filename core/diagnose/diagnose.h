@@ -4,20 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
 #include "core/graph/graph.h"
+#include "sherlorch/diagnosis.h"
+#include "sherlorch/errors.h"
 
 namespace sherlorch {
-
-// The trace never saw this tensor. what() says so in one sentence, and what to do.
-class UntrackedTensorError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // The tensor asked about, looked at by the adapter just now.
 struct Target {

@@ -1,10 +1,28 @@
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 
 std::string SourceLocation::text() const {
   if (!known()) return "";
   return line > 0 ? file + ":" + std::to_string(line) : file;
+}
+
+const char* transition_name(Transition transition) noexcept {
+  switch (transition) {
+    case Transition::kNone:
+      return "none";
+    case Transition::kFiniteToInf:
+      return "finite_to_inf";
+    case Transition::kFiniteToNan:
+      return "finite_to_nan";
+    case Transition::kInfToNan:
+      return "inf_to_nan";
+    case Transition::kNanToInf:
+      return "nan_to_inf";
+    case Transition::kInfToInf:
+      return "inf_to_inf";
+  }
+  return "none";
 }
 
 const char* origin_name(Origin origin) noexcept {

@@ -1,4 +1,4 @@
-#include "core/report/dot.h"
+#include "sherlorch/report.h"
 
 #include <set>
 #include <string_view>

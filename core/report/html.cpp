@@ -210,4 +210,11 @@ std::string to_html(const Diagnosis& diagnosis, std::span<const TimelineOp> time
   return fill(std::string_view(kPageHtml, kPageHtmlSize), values);
 }
 
+std::string to_html(const Diagnosis& diagnosis, const PageOptions& options) {
+  PageExtras extras;
+  extras.show_source = options.show_source;
+  extras.source = options.source;
+  return to_html(diagnosis, {}, extras);
+}
+
 }  // namespace sherlorch

@@ -1,5 +1,5 @@
-// A diagnosis as a page that people can look at: one self-contained HTML file that loads nothing, works offline, and
-// may be mailed or kept beside a run. What it shows is in docs/page.md.
+// The page of a diagnosis (to_html in sherlorch/report.h) with what else can be shown on it: the timeline of the flight
+// recorder and heat maps of the bad elements. What the page shows is in docs/page.md.
 //
 // Everything that came from the user's program (op, module, file and thread names, source lines) goes in as JSON and
 // reaches the document through text nodes alone, so that markup in a name is shown as text. A content security policy
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "core/base/element_set.h"
-#include "core/diagnose/diagnosis.h"
 #include "core/report/chrome_trace.h"
-#include "core/report/text.h"
+#include "sherlorch/diagnosis.h"
+#include "sherlorch/report.h"
 
 namespace sherlorch {
 
@@ -62,7 +62,7 @@ struct PageExtras {
 };
 
 // The whole file, UTF-8, deterministic. The timeline is in the order in which it is to be drawn (oldest first).
-std::string to_html(const Diagnosis& diagnosis, std::span<const TimelineOp> timeline = {},
+std::string to_html(const Diagnosis& diagnosis, std::span<const TimelineOp> timeline,
                     const PageExtras& extras = {});
 
 }  // namespace sherlorch

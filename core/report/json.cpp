@@ -1,4 +1,4 @@
-#include "core/report/json.h"
+#include "sherlorch/report.h"
 
 #include <cstdint>
 #include <limits>
@@ -7,7 +7,6 @@
 #include "core/report/json_fields.h"
 #include "core/report/json_reader.h"
 #include "core/report/json_writer.h"
-#include "core/report/text.h"
 #include "core/report/text_util.h"
 
 namespace sherlorch {
@@ -208,24 +207,6 @@ void check_header(std::string_view text) {
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 }  // namespace
-
-const char* transition_name(Transition transition) noexcept {
-  switch (transition) {
-    case Transition::kNone:
-      return "none";
-    case Transition::kFiniteToInf:
-      return "finite_to_inf";
-    case Transition::kFiniteToNan:
-      return "finite_to_nan";
-    case Transition::kInfToNan:
-      return "inf_to_nan";
-    case Transition::kNanToInf:
-      return "nan_to_inf";
-    case Transition::kInfToInf:
-      return "inf_to_inf";
-  }
-  return "none";
-}
 
 std::string to_json(const Diagnosis& diagnosis, int indent) {
   JsonWriter json(indent);

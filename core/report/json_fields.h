@@ -5,7 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch::json {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <system_error>
 
-#include "core/report/report_error.h"
 #include "core/report/text_util.h"
+#include "sherlorch/errors.h"
 
 namespace sherlorch {
 namespace {

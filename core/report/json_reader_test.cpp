@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/report/report_error.h"
+#include "sherlorch/errors.h"
 
 namespace sherlorch {
 namespace {

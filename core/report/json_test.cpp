@@ -1,4 +1,4 @@
-#include "core/report/json.h"
+#include "sherlorch/report.h"
 
 #include <gtest/gtest.h>
 

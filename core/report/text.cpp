@@ -9,6 +9,7 @@
 #include "core/report/text_util.h"
 #include "core/report/text_verdict.h"
 #include "core/report/text_witness.h"
+#include "sherlorch/report.h"
 
 namespace sherlorch {
 namespace {

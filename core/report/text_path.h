@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 

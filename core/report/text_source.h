@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
-#include "core/report/text.h"
+#include "sherlorch/diagnosis.h"
+#include "sherlorch/report.h"
 
 namespace sherlorch {
 

@@ -7,6 +7,7 @@
 
 #include "core/report/text_test_examples.h"
 #include "core/report/text_witness.h"
+#include "sherlorch/report.h"
 
 namespace sherlorch {
 namespace {

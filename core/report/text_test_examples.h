@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch::examples {
 

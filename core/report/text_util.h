@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 

@@ -1,6 +1,6 @@
 #include "core/report/text_verdict.h"
 
-#include "core/report/text.h"
+#include "sherlorch/report.h"
 
 namespace sherlorch {
 namespace {

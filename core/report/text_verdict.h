@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/diagnose/diagnosis.h"
 #include "core/report/text_util.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 

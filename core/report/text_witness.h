@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/diagnose/diagnosis.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 

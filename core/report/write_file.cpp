@@ -1,4 +1,4 @@
-#include "core/report/write_file.h"
+#include "sherlorch/report.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

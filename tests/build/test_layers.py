@@ -26,8 +26,10 @@ def test_this_tree_is_clean() -> None:
     [
         ("core/base/ids.h", '"core/graph/shadow.h"'),
         ("core/graph/shadow.cpp", '"core/report/text.h"'),
-        ("core/graph/shadow.cpp", '"core/diagnose/diagnosis.h"'),
-        ("core/record/recorder.cpp", '"core/diagnose/diagnosis.h"'),
+        ("core/graph/shadow.cpp", '"sherlorch/diagnosis.h"'),
+        ("core/diagnose/blame.cpp", '"sherlorch/report.h"'),
+        ("core/report/text.cpp", '"sherlorch/tracker.h"'),
+        ("core/record/recorder.cpp", '"core/diagnose/diagnose.h"'),
         ("core/diagnose/blame.cpp", '"core/record/recorder.h"'),
         ("core/scan/scan.cpp", '"adapter/observer.h"'),
         ("core/scan/scan.cpp", "<ATen/core/TensorBase.h>"),
@@ -38,6 +40,7 @@ def test_this_tree_is_clean() -> None:
         ("adapter/observer.cpp", "<torch/extension.h>"),
         ("include/sherlorch/tracker.h", '"core/base/ids.h"'),
         ("include/sherlorch/diagnosis.h", "<ATen/core/TensorBase.h>"),
+        ("include/sherlorch/diagnosis.h", '"core/base/ids.h"'),
     ],
 )
 def test_planted_violation_fails(tmp_path: Path, path: str, included: str) -> None:
@@ -55,7 +58,10 @@ def test_planted_violation_fails(tmp_path: Path, path: str, included: str) -> No
 @pytest.mark.parametrize(
     ("path", "included"),
     [
-        ("core/report/text.cpp", '"core/diagnose/diagnosis.h"'),
+        ("core/report/text.cpp", '"core/diagnose/explain.h"'),
+        ("core/report/text.cpp", '"sherlorch/report.h"'),
+        ("core/diagnose/diagnose.h", '"sherlorch/diagnosis.h"'),
+        ("core/base/ids.h", '"sherlorch/types.h"'),
         ("core/record/recorder.cpp", '"core/scan/scan.h"'),
         ("adapter/observer.cpp", '"core/record/recorder.h"'),
         ("adapter/observer.cpp", "<ATen/record_function.h>"),

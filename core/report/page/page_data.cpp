@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/report/json.h"
 #include "core/report/json_writer.h"
 #include "core/report/text_source.h"
 #include "core/report/text_util.h"
+#include "sherlorch/diagnosis.h"
 
 namespace sherlorch {
 namespace {

@@ -1,5 +1,9 @@
 // The answer to "why is this tensor non-finite?", as plain data: every string is resolved, nothing points into the
-// recorder. Reports (text, JSON, DOT, page) and both APIs read this and nothing else.
+// recorder, so a Diagnosis may be copied, kept and moved between threads, and outlives the tracker that made it. Reports
+// (text, JSON, DOT, page) and both APIs read this and nothing else. docs/glossary.md has the words.
+//
+// Of an op that was called from C++, `location`, `module_path` and `stack` are empty: they come from Python's frames.
+//
 // Equality is member by member; a NaN value in a witness or an operand makes it unequal to itself, as ever.
 #pragma once
 
@@ -8,11 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/ids.h"
+#include "sherlorch/export.h"
+#include "sherlorch/types.h"
 
 namespace sherlorch {
 
-struct SourceLocation {
+struct SHERLORCH_API SourceLocation {
   std::string file;  // as Python's co_filename gives it; empty if unknown
   int line = 0;      // 1-based; 0 if unknown
   std::string function;
@@ -47,6 +52,8 @@ enum class Transition : std::uint8_t {
   kNanToInf,    // made an infinity of a NaN (e.g. max with inf)
   kInfToInf,    // an infinity of the other sign
 };
+// "none", "finite_to_inf", "finite_to_nan", "inf_to_nan", "nan_to_inf", "inf_to_inf"
+SHERLORCH_API const char* transition_name(Transition transition) noexcept;
 
 // One op on a path.
 struct Step {
@@ -72,7 +79,7 @@ struct Step {
 };
 
 enum class Origin : std::uint8_t { kOp, kInput, kParameter, kConstant, kUninitialized };
-const char* origin_name(Origin origin) noexcept;  // "op", "input", "parameter", "constant", "uninitialized"
+SHERLORCH_API const char* origin_name(Origin origin) noexcept;  // "op", "input", "parameter", "constant", "uninitialized"
 
 // The numeric reason, in the words of IEEE 754 where it has one.
 enum class Cause : std::uint8_t {
@@ -84,7 +91,7 @@ enum class Cause : std::uint8_t {
   kDeliberateInfinity,   // NaN (or the other sign) made of infinities that the program put there on purpose
   kBadOrigin,            // the value was bad before any op touched it
 };
-const char* cause_name(Cause cause) noexcept;  // "invalid operation", "division by zero", ...
+SHERLORCH_API const char* cause_name(Cause cause) noexcept;  // "invalid operation", "division by zero", ...
 
 // One tensor or number that the culprit read, or its output.
 struct Operand {
