@@ -74,7 +74,8 @@ adapter-test: $(STAMP)/dev $(STAMP)/install
 	ctest --test-dir build/wheel --output-on-failure -j $(JOBS)
 
 python-test: $(STAMP)/dev $(STAMP)/install
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	cmake --preset core >/dev/null && cmake --build --preset core --target make_pages
+	SHERLORCH_MAKE_PAGES=$(CURDIR)/build/core/tests/page/make_pages $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 bench: $(STAMP)/dev $(STAMP)/install
 	bash scripts/system_packages.sh $(PYTHON) bench
