@@ -62,7 +62,6 @@ struct PageExtras {
 };
 
 // The whole file, UTF-8, deterministic. The timeline is in the order in which it is to be drawn (oldest first).
-std::string to_html(const Diagnosis& diagnosis, std::span<const TimelineOp> timeline,
-                    const PageExtras& extras = {});
+std::string to_html(const Diagnosis& diagnosis, std::span<const TimelineOp> timeline, const PageExtras& extras = {});
 
 }  // namespace sherlorch

@@ -1,6 +1,6 @@
 // The answer to "why is this tensor non-finite?", as plain data: every string is resolved, nothing points into the
-// recorder, so a Diagnosis may be copied, kept and moved between threads, and outlives the tracker that made it. Reports
-// (text, JSON, DOT, page) and both APIs read this and nothing else. docs/glossary.md has the words.
+// recorder, so a Diagnosis may be copied, kept and moved between threads, and outlives the tracker that made it.
+// Reports (text, JSON, DOT, page) and both APIs read this and nothing else. docs/glossary.md has the words.
 //
 // Of an op that was called from C++, `location`, `module_path` and `stack` are empty: they come from Python's frames.
 //
@@ -45,12 +45,12 @@ struct FinitenessCounts {
 
 // What an op did to the value that is traced along a path.
 enum class Transition : std::uint8_t {
-  kNone,        // carried it on unchanged in kind
-  kFiniteToInf, // introduced an infinity
-  kFiniteToNan, // introduced a NaN
-  kInfToNan,    // made NaN out of an infinity
-  kNanToInf,    // made an infinity of a NaN (e.g. max with inf)
-  kInfToInf,    // an infinity of the other sign
+  kNone,         // carried it on unchanged in kind
+  kFiniteToInf,  // introduced an infinity
+  kFiniteToNan,  // introduced a NaN
+  kInfToNan,     // made NaN out of an infinity
+  kNanToInf,     // made an infinity of a NaN (e.g. max with inf)
+  kInfToInf,     // an infinity of the other sign
 };
 // "none", "finite_to_inf", "finite_to_nan", "inf_to_nan", "nan_to_inf", "inf_to_inf"
 SHERLORCH_API const char* transition_name(Transition transition) noexcept;
@@ -58,11 +58,13 @@ SHERLORCH_API const char* transition_name(Transition transition) noexcept;
 // One op on a path.
 struct Step {
   OpSeq seq = 0;
-  std::string op_name;    // "log": the ATen name without namespace, overload or "aten::"
+  // "log": the ATen name without namespace, overload or "aten::". Of a culprit in backward, its node's:
+  // "SqrtBackward0".
+  std::string op_name;
   std::string operator_name;  // "aten::log" with overload where it has one: "aten::add.Tensor"
   std::vector<std::int64_t> shape;
-  std::string dtype;   // "torch.float32"
-  std::string device;  // "cpu"
+  std::string dtype;        // "torch.float32"
+  std::string device;       // "cpu"
   FinitenessCounts counts;  // of the op's output
   SourceLocation location;  // the user's line; of the forward op where this is its backward
   std::string module_path;  // "" if unknown
@@ -71,32 +73,34 @@ struct Step {
   std::string thread_name;    // "" for the main thread
   bool inherited = false;     // finiteness was taken over from the memory that it aliases, not scanned
   Transition transition = Transition::kNone;
-  std::vector<OpSeq> parents;  // the non-finite ops that it read
+  std::vector<OpSeq> parents;         // the non-finite ops that it read
   std::vector<std::int64_t> element;  // one bad element of the output along the chain of indices; may be empty
-  std::uint64_t folded = 0;    // ops left out of the path between this one and the next (long paths only)
+  std::uint64_t folded = 0;           // ops left out of the path between this one and the next (long paths only)
 
   bool operator==(const Step&) const = default;
 };
 
 enum class Origin : std::uint8_t { kOp, kInput, kParameter, kConstant, kUninitialized };
-SHERLORCH_API const char* origin_name(Origin origin) noexcept;  // "op", "input", "parameter", "constant", "uninitialized"
+// "op", "input", "parameter", "constant", "uninitialized"
+SHERLORCH_API const char* origin_name(Origin origin) noexcept;
 
 // The numeric reason, in the words of IEEE 754 where it has one.
 enum class Cause : std::uint8_t {
   kUnknown,
-  kInvalidOperation,     // 0/0, log of a negative number, Inf - Inf, 0 * Inf
-  kDivisionByZero,       // a pole: 1/0, log 0
-  kOverflow,             // too large for the type
-  kCastOverflow,         // too large for the type cast to
-  kDeliberateInfinity,   // NaN (or the other sign) made of infinities that the program put there on purpose
-  kBadOrigin,            // the value was bad before any op touched it
+  kInvalidOperation,    // 0/0, log of a negative number, Inf - Inf, 0 * Inf
+  kDivisionByZero,      // a pole: 1/0, log 0
+  kOverflow,            // too large for the type
+  kCastOverflow,        // too large for the type cast to
+  kDeliberateInfinity,  // NaN (or the other sign) made of infinities that the program put there on purpose
+  kBadOrigin,           // the value was bad before any op touched it
 };
-SHERLORCH_API const char* cause_name(Cause cause) noexcept;  // "invalid operation", "division by zero", ...
+// "invalid operation", "division by zero", ...
+SHERLORCH_API const char* cause_name(Cause cause) noexcept;
 
 // One tensor or number that the culprit read, or its output.
 struct Operand {
-  std::string name;   // the schema's argument name: "self", "other", "weight"; "output"
-  bool is_scalar = false;  // a Python number; then `value` holds it and there is no shape
+  std::string name;        // the schema's argument name: "self", "other", "weight"; "output"
+  bool is_scalar = false;  // a plain number; then `value` holds it and there is no shape
   double value = 0;
   std::vector<std::int64_t> shape;
   std::string dtype;
@@ -105,7 +109,7 @@ struct Operand {
   double min = 0;
   double max = 0;
   bool overwritten = false;  // an in-place op has replaced what was read; range and values are gone
-  std::string label;  // "parameter encoder.weight", "argument 0"; "" if nothing better than the name is known
+  std::string label;         // "parameter encoder.weight", "argument 0"; "" if nothing better than the name is known
 
   bool operator==(const Operand&) const = default;
 };
@@ -129,7 +133,8 @@ struct Culprit {
   std::vector<SourceLocation> stack;  // the whole Python stack, outermost first; may be empty
   std::vector<Operand> operands;
   std::vector<WitnessElement> witness;
-  std::vector<std::int64_t> bad_samples;  // indices of dimension 0 with bad elements, at most 16; empty if it does not tell
+  // Indices of dimension 0 with bad elements, at most 16; empty if it does not tell.
+  std::vector<std::int64_t> bad_samples;
   std::int64_t bad_sample_count = 0;
   std::string headline;     // "log(0.0) is -inf"; one line
   std::string explanation;  // one plain sentence on why it happens here, checked against the operands; may be empty

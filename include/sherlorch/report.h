@@ -25,7 +25,7 @@ namespace sherlorch {
 // Puts line `line` (1-based) of `file` into `text`, without its line end; false if there is no such line.
 using SourceReader = std::function<bool(const std::string& file, int line, std::string* text)>;
 
-// --- Text -------------------------------------------------------------------------------------------------------------
+// --- Text
 
 struct TextOptions {
   bool color = false;               // ANSI escapes
@@ -46,7 +46,7 @@ SHERLORCH_API std::string to_text(const Diagnosis& diagnosis, const TextOptions&
 // For a finite target: "No non-finite values found in target tensor (node [7] sum). 8 ops were traced."
 SHERLORCH_API std::string verdict(const Diagnosis& diagnosis);
 
-// --- JSON -------------------------------------------------------------------------------------------------------------
+// --- JSON
 
 // Raised when a key is removed or means something else. New keys do not raise it: readers skip what they do not know.
 inline constexpr int kJsonVersion = 1;
@@ -61,16 +61,16 @@ SHERLORCH_API std::string to_json(const Diagnosis& diagnosis, int indent = 2);
 // sherlorch. Safe on any bytes.
 SHERLORCH_API Diagnosis from_json(std::string_view text);
 
-// --- DOT --------------------------------------------------------------------------------------------------------------
+// --- DOT
 
 // The culprits' paths as a Graphviz digraph. One node an op, however many paths lead through it: name, shape, module,
 // line, and how many elements are bad. Culprits are filled red, the target has a double border, an origin that is no op
-// is a note in front of its first reader. An edge carries the classes that flowed along it, red where the op at its head
-// made something else of them. Long paths are folded as in the text, so that Graphviz can lay them out. Ends with a
-// newline.
+// is a note in front of its first reader. An edge carries the classes that flowed along it, red where the op at its
+// head made something else of them. Long paths are folded as in the text, so that Graphviz can lay them out. Ends with
+// a newline.
 SHERLORCH_API std::string to_dot(const Diagnosis& diagnosis);
 
-// --- Page -------------------------------------------------------------------------------------------------------------
+// --- Page
 
 struct PageOptions {
   bool show_source = true;  // the user's source lines around each step
@@ -80,7 +80,7 @@ struct PageOptions {
 // One self-contained HTML file, UTF-8, that loads nothing and works offline; docs/page.md says what it shows.
 SHERLORCH_API std::string to_html(const Diagnosis& diagnosis, const PageOptions& options = {});
 
-// --- Files ------------------------------------------------------------------------------------------------------------
+// --- Files
 
 // Puts a report into a file, whole or not at all.
 //
