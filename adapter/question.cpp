@@ -80,6 +80,7 @@ Diagnosis diagnose(const Window& window, const at::TensorBase& tensor,
                    const std::optional<std::vector<std::int64_t>>& index, StepElements* elements) {
   LoneTensor lone;
   Target target = look(tensor, &lone);
+  if (!window.checks(target.facts.dtype)) target.bad = {};
   if (index.has_value()) {
     const std::int64_t linear = linear_index(target, *index);
     const ElementSet one = ElementSet::range(linear, linear + 1);

@@ -108,6 +108,9 @@ void Window::update_locked(bool was) {
   if (was == is) return;
   Session& session = Session::get();
   Recorder& recorder = session.recorder();
+  if (options_.scan_views) {
+    recorder.set_scan_views((session.view_scanners_ += is ? 1 : -1) > 0);
+  }
   if (is) {
     session.count_windows(+1);
     Interval interval;
@@ -233,6 +236,7 @@ View Window::view() const {
   view.total_ops = op_count();
   std::lock_guard lock(mutex_);
   view.sites = options_.sites;
+  view.scans_views = options_.scan_views;
   auto within = [](const std::vector<Interval>& intervals, OpSeq seq) {
     for (auto it = intervals.rbegin(); it != intervals.rend(); ++it) {
       if (seq >= it->begin) return it->open || seq < it->end;

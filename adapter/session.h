@@ -20,6 +20,8 @@ class Session;
 struct WindowOptions {
   bool sites = true;
   bool module_paths = true;
+  bool scan_views = false;            // fast_shape_ops=False
+  std::uint32_t dtypes = ~std::uint32_t{0};  // bit DType: types that are looked at
 };
 
 // What one tracker sees of the recording: the ops in its intervals. Thread-safe.
@@ -48,6 +50,7 @@ class SHERLORCH_API Window {
   void add_blind_spot(std::string kind, std::uint64_t count, std::string text);
 
   bool visible(OpSeq seq) const;
+  bool checks(DType dtype) const noexcept { return (options_.dtypes >> static_cast<unsigned>(dtype) & 1) != 0; }
   // The view for a diagnosis: a snapshot.
   View view() const;
 
@@ -94,6 +97,7 @@ class SHERLORCH_API Session {
   std::unique_ptr<Recorder> recorder_;
   std::atomic<bool> recording_{false};
   std::atomic<int> traps_{0};
+  std::atomic<int> view_scanners_{0};
   // Lock order: registry_mutex_, then a window's, then recording_mutex_.
   std::mutex registry_mutex_;
   std::vector<Window*> windows_;

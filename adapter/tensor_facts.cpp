@@ -168,6 +168,8 @@ ScanResult scan_large(const CallTensor& tensor) noexcept {
   return {nonfinite.load(), largest.load()};
 }
 
+DType dtype_of(std::uint8_t scalar_type) noexcept { return dtype_of(static_cast<c10::ScalarType>(scalar_type)); }
+
 std::string dtype_text(std::uint8_t scalar_type) {
   const auto type = static_cast<c10::ScalarType>(scalar_type);
   const DType dtype = dtype_of(type);

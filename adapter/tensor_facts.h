@@ -8,6 +8,7 @@
 
 #include "core/record/op_call.h"
 #include "core/record/recorder.h"
+#include "sherlorch/export.h"
 
 namespace sherlorch {
 
@@ -53,6 +54,9 @@ void* acquire_storage_guard(void* handle) noexcept;
 
 // Scans with several threads where torch may use them.
 ScanResult scan_large(const CallTensor& tensor) noexcept;
+
+// kOther for types that cannot be non-finite.
+SHERLORCH_API DType dtype_of(std::uint8_t scalar_type) noexcept;
 
 // "torch.float32"
 std::string dtype_text(std::uint8_t scalar_type);

@@ -87,7 +87,7 @@ constexpr std::size_t kPageTimeline = 2000;  // ops of the flight recorder that 
 
 class NativeTracker {
  public:
-  NativeTracker(bool capture_stack, bool module_paths) : window_(WindowOptions{capture_stack, module_paths}) {}
+  explicit NativeTracker(const WindowOptions& options) : window_(options) {}
   ~NativeTracker() { set_trap(py::none()); }
 
   Window& window() { return window_; }
@@ -266,8 +266,18 @@ PYBIND11_MODULE(_native, m) {
       });
 
   py::class_<NativeTracker>(m, "Tracker")
-      .def(py::init([](bool capture_stack, const py::object&, bool, bool module_paths) {
-             return std::make_unique<NativeTracker>(capture_stack, module_paths);
+      .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths) {
+             WindowOptions options;
+             options.sites = capture_stack;
+             options.module_paths = module_paths;
+             options.scan_views = scan_everything;
+             if (!check_dtypes.is_none()) {
+               options.dtypes = 0;
+               for (const py::handle& dtype : check_dtypes) {
+                 options.dtypes |= std::uint32_t{1} << static_cast<unsigned>(dtype_in(dtype.ptr()));
+               }
+             }
+             return std::make_unique<NativeTracker>(options);
            }),
            py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
            py::arg("scan_everything") = false, py::arg("module_paths") = true)

@@ -36,6 +36,12 @@ class Builder {
     ElementSet unexplained;
     read_.geometry = target_.facts.geometry;
     read_.edges = graph_.shadow.attribute(target_.facts.storage, read_.geometry, target_.bad.all(), &unexplained);
+    // What was made outside the trace is, to this trace, nobody's.
+    std::erase_if(read_.edges, [&](const ReadEdge& edge) {
+      if (view_.visible(edge.writer->seq)) return false;
+      unexplained = set_union(unexplained, edge.elements);
+      return true;
+    });
     name_target();
     history_ = trace_back(graph_, read_, view_.visible);
     for (const Visit* visit : history_.culprits) add_culprit(*visit);
@@ -460,7 +466,7 @@ bool find_node(Graph& graph, const Target& target, const View& view, Step* step)
       if (found && !made) continue;
       *step = steps.of_flight(op);
       steps.describe(target.facts, target.bad, step);
-      step->inherited = tensor.role == TensorRole::kAlias;
+      step->inherited = tensor.role == TensorRole::kAlias && !view.scans_views;
       found = true;
       if (made) return false;
     }

@@ -37,6 +37,7 @@ struct View {
   std::function<std::string(std::uint8_t)> dtype_text;   // c10::ScalarType -> "torch.float32"
   std::function<std::string(ThreadId)> thread_text;      // "" for the main thread
   bool sites = true;                                   // file:line wanted
+  bool scans_views = false;                            // views were scanned, too
   std::uint64_t total_ops = 0;
   std::vector<BlindSpot> blind_spots;
 };

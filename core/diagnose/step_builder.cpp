@@ -78,7 +78,7 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
 Step StepBuilder::of_view(const OpRecord& record, const BadElements& bad) const {
   Step step = of_record(record, nullptr);
   describe(record.outputs.front().facts, bad, &step);
-  step.inherited = true;
+  step.inherited = !view_.scans_views;
   return step;
 }
 

@@ -85,7 +85,10 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   }
   bool cold = call.has_nonfinite_scalar || call.traits->literal;
   for (CallTensor& output : call.outputs) {
-    if (output.role != TensorRole::kWrite) continue;
+    if (output.role != TensorRole::kWrite) {
+      if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) scan(&output);
+      continue;
+    }
     if (scan(&output)) header.nonfinite = true;
     if (output.largest > header.largest) header.largest = output.largest;
     touch(output.storage);

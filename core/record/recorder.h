@@ -74,6 +74,9 @@ class Recorder {
   }
   std::uint64_t op_count() const noexcept { return ops_.load(std::memory_order_relaxed); }
 
+  // Scan what views show as well, though they write nothing (fast_shape_ops=False): for checking that nothing is missed.
+  void set_scan_views(bool on) noexcept { scan_views_.store(on, std::memory_order_relaxed); }
+
   // A new recording begins after a time in which nobody looked: nothing is known of any storage.
   void begin_recording() noexcept;
   // The first ticket of the present recording.
@@ -108,6 +111,7 @@ class Recorder {
   std::atomic<std::uint64_t> ops_{0};
   std::atomic<int> inject_failures_{0};
   std::atomic<OpSeq> recording_begin_{1};
+  std::atomic<bool> scan_views_{false};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
   std::array<std::atomic<std::uint64_t>, 2048> touched_{};  // 131,072 bits, 16 KiB
   // The last number of each class (NaN, +Inf, -Inf) taken out of a tensor by item(); guarded by the graph's mutex.
