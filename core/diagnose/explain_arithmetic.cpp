@@ -199,6 +199,16 @@ Verdict explain_div(const Context& context) {
   return {};
 }
 
+// Rounding down goes through the remainder.
+Verdict explain_floor_divide(const Context& context) {
+  if (Verdict result = explain_div(context); !result.empty()) return result;
+  if (context.result_nan() && both(left(context).infinite(), right(context).finite()) == Sure::kYes) {
+    return verdict(Cause::kInvalidOperation, "floor_divide takes the remainder on the way, and an infinity has none.",
+                   kInfMeets);
+  }
+  return {};
+}
+
 std::string div_subject(const Context& context) { return infix(context, "/"); }
 std::string floor_divide_subject(const Context& context) { return infix(context, "//"); }
 std::string remainder_subject(const Context& context) { return infix(context, "%"); }
@@ -211,6 +221,7 @@ std::string fmod_subject(const Context& context) {
 Verdict explain_remainder(const Context& context) {
   const Known a = left(context);
   const Known b = right(context);
+  if (either(a.nan(), b.nan()) == Sure::kYes) return {};
   if (b.equals(0) != Sure::kNo) {
     return verdict(Cause::kInvalidOperation, "There is no remainder of a division by 0. " + clause(b, "divisor", "0"),
                    advice::kDivide);
@@ -241,7 +252,8 @@ Verdict explain_pow(const Context& context) {
     }
   }
   if (x.point() && p.point()) {
-    if (context.result_inf() && std::isfinite(x.value) && context.out.passes(std::pow(x.value, p.value))) {
+    if (context.result_inf() && std::isfinite(x.value) && std::isfinite(p.value) &&
+        context.out.passes(std::pow(x.value, p.value))) {
       return verdict(Cause::kOverflow, "The power is too large for the type." + limit_note(context),
                      advice::overflow(context.out));
     }
@@ -267,18 +279,23 @@ Verdict explain_xlogy(const Context& context) {
   const Known x = left(context);
   const Known y = right(context);
   const std::string what = one_plus ? "x * log(1 + y)" : "x * log(y)";
-  if (context.result_inf() && y.equals(edge) != Sure::kNo && x.equals(0) != Sure::kYes) {
+  if (context.result_inf() && y.equals(edge) != Sure::kNo && x.equals(0) != Sure::kYes && x.nonfinite() != Sure::kYes) {
     return verdict(Cause::kDivisionByZero,
                    "It is " + what + ", and the log goes to -inf there. " +
                        clause(y, "operand of the log", one_plus ? "-1" : "0") +
                        " Only a factor x of 0 makes the product 0.",
                    "Clamp the second operand above " + bound_text(edge) + " first.");
   }
-  if (context.result_nan() && y.below(edge) != Sure::kNo) {
+  if (context.result_nan() && either(y.below(edge), y.infinite(-1)) != Sure::kNo && x.nan() != Sure::kYes) {
     return verdict(Cause::kInvalidOperation,
                    "It is " + what + ", the log of a negative number. " +
                        clause(y, "operand of the log", one_plus ? "below -1" : "negative"),
                    "Clamp the second operand above " + bound_text(edge) + " first.");
+  }
+  if (context.result_inf() && exact(x, y) && std::isfinite(x.value) && std::isfinite(y.value) &&
+      context.out.passes(x.value * (one_plus ? std::log1p(y.value) : std::log(y.value)))) {
+    return verdict(Cause::kOverflow, what + " is too large for the type." + limit_note(context),
+                   advice::overflow(context.out));
   }
   return {};
 }
@@ -313,6 +330,12 @@ Verdict explain_hypot(const Context& context) {
 Verdict explain_ldexp(const Context& context) {
   const Known a = left(context);
   const Known b = right(context);
+  const double factor = b.bounded() ? std::exp2(b.point() ? b.value : b.max) : 0;
+  if (context.result_nan() && a.equals(0) != Sure::kNo && context.out.passes(factor)) {
+    return verdict(Cause::kInvalidOperation,
+                   "2**n is too large for the type, and 0 times an infinity has no value." + limit_note(context),
+                   advice::overflow(context.out));
+  }
   if (too_large(context, a, b, a.magnitude() * std::exp2(b.point() ? b.value : b.max))) {
     return verdict(Cause::kOverflow, hedge(exact(a, b), "x * 2**n is too large for the type.") + limit_note(context),
                    advice::overflow(context.out));
@@ -322,8 +345,9 @@ Verdict explain_ldexp(const Context& context) {
 
 Verdict explain_polygamma(const Context& context) {
   const Known x = left(context);
-  const Sure pole = x.point() ? (x.value <= 0 && x.value == std::trunc(x.value) ? Sure::kYes : Sure::kNo)
-                              : either(x.equals(0), x.below(0));
+  const Sure pole =
+      x.point() ? (std::isfinite(x.value) && x.value <= 0 && x.value == std::trunc(x.value) ? Sure::kYes : Sure::kNo)
+                : either(x.equals(0), x.below(0));
   if (pole == Sure::kNo) return {};
   return verdict(Cause::kDivisionByZero,
                  "polygamma has poles at 0 and the negative whole numbers. " + clause(x, "operand", "one of them"),
@@ -352,7 +376,7 @@ constexpr Family kTable[] = {
     {"rsub", explain_sub, rsub_subject},
     {"mul", explain_mul, mul_subject},
     {"div", explain_div, div_subject},
-    {"floor_divide", explain_div, floor_divide_subject},
+    {"floor_divide", explain_floor_divide, floor_divide_subject},
     {"remainder", explain_remainder, remainder_subject},
     {"fmod", explain_remainder, fmod_subject},
     {"pow", explain_pow, pow_subject},

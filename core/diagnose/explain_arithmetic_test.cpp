@@ -76,6 +76,12 @@ TEST(ExplainArithmeticTest, TwoOperandsMeet) {
   check(
       {"hypot", op("hypot", kInf, {point("self", 60000), point("other", 60000)}, kHalf), kOver, "", "length", "float"});
   check({"ldexp", op("ldexp", kInf, {point("self", 1), point("other", 200)}), kOver, "", "2**n", "float"});
+  check({"xlogy in half", op("xlogy", kInf, {point("self", 60000), point("other", 88)}, kHalf), kOver, "", "too large",
+         ".float()"});
+  check({"inf // 2", op("floor_divide", kNan, {point("self", kInf), point("other", 2)}), kInvalid, "inf // 2.0 is nan",
+         "remainder", "infinity"});
+  check({"0 * 2**300", op("ldexp", kNan, {point("self", 0), point("other", 300)}), kInvalid, "", "0 times an infinity",
+         ".float()"});
   check({"igamma", op("igamma", kNan, {point("self", -1), point("other", 1)}), kInvalid, "igamma(-1.0, 1.0) is nan",
          "negative", "above 0"});
 }

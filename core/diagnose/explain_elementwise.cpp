@@ -19,20 +19,28 @@ struct Rule {
   const char* help;
 };
 
-Sure outside(const Known& x, double low, double high) { return either(x.below(low), x.above(high)); }
+// below() and above() speak of finite numbers; a domain excludes infinities as well.
+Sure under(const Known& x, double low) { return either(x.below(low), x.infinite(-1)); }
+Sure outside(const Known& x, double low, double high) {
+  return either(x.infinite(), either(x.below(low), x.above(high)));
+}
+Sure finite_outside(const Known& x, double edge) { return either(x.below(-edge), x.above(edge)); }
 Sure is_zero(const Known& x, const Limits&) { return x.equals(0); }
-Sure is_negative(const Known& x, const Limits&) { return x.below(0); }
+Sure is_negative(const Known& x, const Limits&) { return under(x, 0); }
+Sure is_finite_negative(const Known& x, const Limits&) { return x.below(0); }
 Sure is_minus_one(const Known& x, const Limits&) { return x.equals(-1); }
 Sure is_one(const Known& x, const Limits&) { return x.equals(1); }
 Sure is_unit(const Known& x, const Limits&) { return either(x.equals(1), x.equals(-1)); }
-Sure below_minus_one(const Known& x, const Limits&) { return x.below(-1); }
-Sure below_one(const Known& x, const Limits&) { return x.below(1); }
+Sure below_minus_one(const Known& x, const Limits&) { return under(x, -1); }
+Sure below_one(const Known& x, const Limits&) { return under(x, 1); }
 Sure beyond_unit(const Known& x, const Limits&) { return outside(x, -1, 1); }
 Sure beyond_probability(const Known& x, const Limits&) { return outside(x, 0, 1); }
 Sure is_infinite(const Known& x, const Limits&) { return x.infinite(); }
 Sure is_minus_infinity(const Known& x, const Limits&) { return x.infinite(-1); }
 Sure is_pole(const Known& x, const Limits&) {
-  if (x.point()) return x.value <= 0 && x.value == std::trunc(x.value) ? Sure::kYes : Sure::kNo;
+  if (x.point()) {
+    return std::isfinite(x.value) && x.value <= 0 && x.value == std::trunc(x.value) ? Sure::kYes : Sure::kNo;
+  }
   return x.bounded() && x.min <= 0 && std::floor(std::fmin(x.max, 0)) >= x.min ? Sure::kMaybe : Sure::kNo;
 }
 Sure is_negative_pole(const Known& x, const Limits& limits) {
@@ -47,13 +55,11 @@ Sure above_log2(const Known& x, const Limits& limits) {
 }
 Sure beyond_log(const Known& x, const Limits& limits) {
   if (!limits.known()) return Sure::kNo;
-  const double edge = std::log(limits.largest);
-  return outside(x, -edge, edge);
+  return finite_outside(x, std::log(limits.largest));
 }
 Sure beyond_root(const Known& x, const Limits& limits) {
   if (!limits.known()) return Sure::kNo;
-  const double edge = std::sqrt(limits.largest);
-  return outside(x, -edge, edge);
+  return finite_outside(x, std::sqrt(limits.largest));
 }
 Sure is_tiny(const Known& x, const Limits& limits) {
   if (!limits.known() || x.equals(0) == Sure::kYes) return Sure::kNo;
@@ -63,6 +69,10 @@ Sure is_tiny(const Known& x, const Limits& limits) {
 Sure is_large(const Known& x, const Limits& limits) {  // x*log(x) passes the largest number
   if (!limits.known()) return Sure::kNo;
   return x.above(limits.largest / std::log(limits.largest));
+}
+
+Sure is_near_the_end(const Known& x, const Limits& limits) {
+  return limits.known() ? x.above(limits.largest / 7) : Sure::kNo;
 }
 
 constexpr auto kInvalid = Cause::kInvalidOperation;
@@ -131,7 +141,8 @@ const Rule kRules[] = {
     {"i0", Made::kPosInf, beyond_log, "too large for i0", kTooLarge,
      "i0 grows like exp, past the largest number of the type.",
      "Use torch.special.i0e, which is scaled, and add |x| back in the log domain."},
-    {"erfcx", Made::kPosInf, is_negative, "too far below 0", kTooLarge, "erfcx grows like exp(x**2) below 0.",
+    {"i0", Made::kNan, is_infinite, "infinite", kInvalid, "i0 divides one infinity by another there.", kInfiniteHelp},
+    {"erfcx", Made::kPosInf, is_finite_negative, "too far below 0", kTooLarge, "erfcx grows like exp(x**2) below 0.",
      kExpHelp},
     {"square", Made::kPosInf, beyond_root, "too large to be squared", kTooLarge,
      "The square is larger than the largest number of the type.", advice::kOverflow},
@@ -151,12 +162,18 @@ const Rule kRules[] = {
     {"ndtri", Made::kPosInf, is_one, "1", kPole, "The normal quantile of probability 1 is inf.", kProbabilityHelp},
     {"ndtri", Made::kNan, beyond_probability, "outside [0, 1]", kInvalid, "ndtri takes a probability.",
      kProbabilityHelp},
-    {"entr", Made::kNegInf, is_negative, "negative", kInvalid, "entr(x) is -inf by definition below 0.", kLogNegative},
+    {"entr", Made::kNegInf, is_finite_negative, "negative", kInvalid, "entr(x) is -inf by definition below 0.",
+     kLogNegative},
+    {"entr", Made::kNegInf, is_large, "very large", kTooLarge,
+     "entr(x) is -x*log(x), and that passes the largest number of the type.", advice::kOverflow},
     {"lgamma", Made::kPosInf, is_pole, "0 or a negative whole number", kPole,
      "The gamma function has poles at 0, -1, -2 and so on.", kGammaHelp},
     {"lgamma", Made::kPosInf, is_large, "very large", kTooLarge,
      "lgamma(x) grows like x*log(x), past the largest number of the type.", advice::kOverflow},
     {"digamma", Made::kInf, is_zero, "0", kPole, "digamma goes to infinity at 0.", kGammaHelp},
+    {"digamma", Made::kInf, is_tiny, "nearly 0", kTooLarge,
+     "digamma(x) is close to -1/x near 0, too large for the type.", kGammaHelp},
+    {"digamma", Made::kNan, is_minus_infinity, "-inf", kInvalid, "digamma has no limit towards -inf.", kInfiniteHelp},
     {"digamma", Made::kNan, is_negative_pole, "a negative whole number", kPole,
      "digamma has poles at the negative whole numbers, with a different sign on either side.", kGammaHelp},
     {"sin", Made::kNan, is_infinite, "infinite", kInvalid, kSine, kInfiniteHelp},
@@ -169,6 +186,8 @@ const Rule kRules[] = {
     {"silu", Made::kNan, is_minus_infinity, "-inf", kInvalid, kGate, kInfiniteHelp},
     {"mish", Made::kNan, is_minus_infinity, "-inf", kInvalid, kGate, kInfiniteHelp},
     {"hardswish", Made::kNan, is_minus_infinity, "-inf", kInvalid, kGate, kInfiniteHelp},
+    {"hardswish", Made::kPosInf, is_near_the_end, "near the end of the type", kTooLarge,
+     "hardswish multiplies by up to 6 before it divides by 6.", advice::kOverflow},
     {"softsign", Made::kNan, is_infinite, "infinite", kInvalid,
      "softsign(x) is x / (1 + |x|): an infinity over an infinity.", kInfiniteHelp},
 };

@@ -14,6 +14,14 @@ constexpr auto kPole = Cause::kDivisionByZero;
 constexpr auto kOver = Cause::kOverflow;
 const std::string kHalf = "torch.float16";
 
+TEST(ExplainElementwiseTest, AnInfinityIsOutsideTheDomainToo) {
+  check({"mask into log", deliberate(op("log", kNan, {point("self", -kInf)})), Cause::kDeliberateInfinity,
+         "log(-inf) is nan", "negative number", "negative"});
+  check({"acos", op("acos", kNan, {point("self", kInf)}), kInvalid, "acos(inf) is nan", "[-1, 1]", "clamp"});
+  check({"i0", op("i0", kNan, {point("self", kInf)}), kInvalid, "i0(inf) is nan", "one infinity", "infinity"});
+  check({"near 0", op("digamma", -kInf, {point("self", 1e-40)}), kOver, "", "-1/x", "above 0"});
+}
+
 TEST(ExplainElementwiseTest, OneOperandLeavesItsDomain) {
   check({"zero padding", op("log", -kInf, {point("self", 0)}), kPole, "log(0.0) is -inf", "The operand is 0.0 here",
          "log_softmax"});
