@@ -1,9 +1,9 @@
 // Which elements of an input can an element of an output depend on? Proved by property tests against torch itself
 // (tests/python/test_element_maps.py): a relation may say too much, never too little.
 //
-// "Depends" means: a NaN or an infinity in that input element can change the value of that output element. Operands that
-// an op multiplies by zero count (0 * Inf is NaN); what it never reads (the side of where() that was not chosen, memory
-// that copy_ overwrites) does not.
+// "Depends" means: a NaN or an infinity in that input element can change the value of that output element. Operands
+// that an op multiplies by zero count (0 * Inf is NaN); what it never reads (the side of where() that was not chosen,
+// memory that copy_ overwrites) does not.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct Link {
 };
 
 // A relation between the elements of one output (shape out) and of one input (shape in) of one op call.
-// A value; safe to share between threads while nobody changes it. identity(), nothing() and everything() allocate nothing.
+// A value; safe to share between threads while nobody changes it. identity(), nothing() and everything() allocate
+// nothing.
 class Relation {
  public:
   // Nothing of the input reaches the output (a shape-only operand, another list entry, ...).
@@ -48,8 +49,8 @@ class Relation {
   static Relation everything();
   // Element k depends on element k, by linear index: the shapes may differ (reshape), the number of elements not.
   static Relation identity();
-  // source[d] says where the coordinate of input dimension d comes from: k >= 0 is output coordinate k (clipped to 0 where
-  // the input's size is 1, i.e. broadcast), kAny is the whole dimension.
+  // source[d] says where the coordinate of input dimension d comes from: k >= 0 is output coordinate k (clipped to 0
+  // where the input's size is 1, i.e. broadcast), kAny is the whole dimension.
   static constexpr int kAny = -1;
   static Relation box(std::vector<int> source);
   // Output element k depends on exactly the input element indices[k] (-1: on none). One entry an output element.
@@ -57,7 +58,8 @@ class Relation {
   // Elements are related when their coordinates agree in every link; dimensions without a link are free. The views are
   // shapes of as many elements as the tensors have, in which the links' dimensions are counted; an empty one stands for
   // the single dimension of all elements.
-  static Relation product(std::vector<Link> links, std::vector<std::int64_t> out_view, std::vector<std::int64_t> in_view);
+  static Relation product(std::vector<Link> links, std::vector<std::int64_t> out_view,
+                          std::vector<std::int64_t> in_view);
 
   // The same relation, but only the output elements in `only` depend on anything (the places that a mask left alone).
   Relation restrict_outputs(ElementSet only) &&;
@@ -69,8 +71,8 @@ class Relation {
   bool is_identity() const noexcept { return kind_ == Kind::kIdentity && !restricted(); }
 
   // The elements of `candidates` (input) on which at least one of `wanted` (output) may depend.
-  // Cost: linear in the number of runs where rows or whole ranges go together, else in the elements of the smaller side.
-  // Where that would be more than some millions, the answer is `candidates`, marked coarse.
+  // Cost: linear in the number of runs where rows or whole ranges go together, else in the elements of the smaller
+  // side. Where that would be more than some millions, the answer is `candidates`, marked coarse.
   ElementSet sources(const ElementSet& wanted, const ElementSet& candidates, const std::vector<std::int64_t>& out_sizes,
                      const std::vector<std::int64_t>& in_sizes) const;
   // The elements of `wanted` (output) that may depend on at least one of `given` (input). Cost as sources().
@@ -96,16 +98,16 @@ class Relation {
   ElementSet only_inputs_;
 };
 
-// The relation between output `output` and input `input` of this op call. `mapped` (may be null) tells whether the operator
-// has a map (false: everything() was returned for want of one, which the report counts).
+// The relation between output `output` and input `input` of this op call. `mapped` (may be null) tells whether the
+// operator has a map (false: everything() was returned for want of one, which the report counts).
 Relation relate(const OperatorInfo& op, const OpRecord& record, std::size_t output, std::size_t input, bool* mapped);
 
 // True if the operator's map needs the values of this integer or bool argument (index, mask, ...), so that the recorder
 // keeps them.
 bool needs_integer_values(const OperatorInfo& op, std::size_t arg) noexcept;
 
-// The short names ("log_softmax") of all operators that have a map, sorted. In-place forms ("add_") that follow from the
-// plain ones are not among them. For the test that holds the tables against torch's schemas.
+// The short names ("log_softmax") of all operators that have a map, sorted. In-place forms ("add_") that follow from
+// the plain ones are not among them. For the test that holds the tables against torch's schemas.
 std::vector<std::string> mapped_operators();
 
 }  // namespace sherlorch
