@@ -76,7 +76,7 @@ const std::array kFamilies{
            "_foreach_lgamma _foreach_log _foreach_log10 _foreach_log1p _foreach_log2 _foreach_maximum _foreach_minimum "
            "_foreach_mul _foreach_neg _foreach_pow _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
            "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_sub _foreach_tan _foreach_tanh "
-           "_foreach_trunc",
+           "_foreach_trunc broadcast_tensors",
            map_foreach},
     Family{"_foreach_norm _foreach_max _foreach_powsum", map_foreach_reduce},
     Family{"_foreach_copy", map_foreach_copy},

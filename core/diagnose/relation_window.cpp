@@ -304,7 +304,8 @@ Relation map_im2col(const Call& call) {
 
 const std::array kFamilies{
     Family{
-        "conv1d conv2d conv3d convolution _convolution convolution_overrideable conv_depthwise3d _conv_depthwise2d "
+        "conv1d conv2d conv3d convolution _convolution _convolution_mode convolution_overrideable conv_depthwise3d "
+        "_conv_depthwise2d "
         "thnn_conv2d _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d "
         "mkldnn_convolution cudnn_convolution cudnn_convolution_relu miopen_convolution miopen_depthwise_convolution "
         "conv_transpose1d conv_transpose2d conv_transpose3d cudnn_convolution_transpose miopen_convolution_transpose "
