@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <algorithm>
@@ -157,7 +158,11 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
           if (fill(impl, &flat, &tensor) != TensorKind::kBytes) return;
           tensor.arg = arg;
           tensor.list_index = index;
-          tensor.data = nullptr;  // not to be read at the end
+          // Its memory is there at the end only if another tensor shares it (a temporary view of a live base).
+          if (impl->unsafe_storage().unsafeGetStorageImpl() != tensor.handle ||
+              c10::raw::intrusive_ptr::use_count(static_cast<c10::StorageImpl*>(tensor.handle)) < 2) {
+            tensor.data = nullptr;
+          }
           input.impl = nullptr;
           input.early = static_cast<std::uint32_t>(state.early.size());
           state.early.push(tensor);
@@ -227,6 +232,8 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   state.call_outputs.clear();
   state.flat_used = 0;
   const bool hidden_writes = hidden_writes_happen(state, open);
+  const std::vector<c10::IValue>& outputs = record.outputs();
+  const std::size_t returns = std::min(outputs.size(), op.return_aliases.size());
 
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
     const OpenTensor& input = state.inputs[i];
@@ -242,13 +249,30 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   if (!op.written_args.empty() || hidden_writes) {
     for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
       const OpenTensor& input = state.inputs[i];
-      if (input.impl == nullptr || !is_written(open, hidden_writes, input.arg)) continue;
-      add_tensor(state, &state.call_outputs, input.impl, written_role, input.arg, input.list_index, false);
+      if (!is_written(open, hidden_writes, input.arg)) continue;
+      if (input.impl != nullptr) {
+        add_tensor(state, &state.call_outputs, input.impl, written_role, input.arg, input.list_index, false);
+        continue;
+      }
+      // Gone from the arguments, but an in-place op gives it back.
+      CallTensor written = state.early[input.early];
+      written.role = written_role;
+      for (std::size_t r = 0; r < returns && written.data == nullptr; ++r) {
+        if (!op.return_written[r]) continue;
+        for_tensors(outputs[outputs.size() - returns + r], [&](const c10::TensorImpl* impl, std::uint16_t) {
+          CallTensor returned;
+          if (undefined(impl) || fill(impl, state.next_flat(), &returned) != TensorKind::kBytes) return;
+          if (returned.storage != written.storage || written.data != nullptr) return;
+          returned.role = written_role;
+          returned.arg = written.arg;
+          returned.list_index = written.list_index;
+          written = returned;
+        });
+      }
+      state.call_outputs.push_back(written);
     }
   }
   const std::size_t written_arguments = state.call_outputs.size();
-  const std::vector<c10::IValue>& outputs = record.outputs();
-  const std::size_t returns = std::min(outputs.size(), op.return_aliases.size());
   for (std::size_t r = 0; r < returns; ++r) {
     if (op.return_written[r]) continue;  // the written argument again
     const c10::IValue& value = outputs[outputs.size() - returns + r];

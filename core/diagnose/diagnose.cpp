@@ -162,10 +162,37 @@ class Builder {
     for (const ElementSet& set : shown->wanted) note_samples(set, *shown->record, &culprit);
     explain_culprit(graph_, view_, *shown, &culprit);
     build_path(*shown, &culprit);
+    doubt(*shown, &culprit);
     culprit.step.transition = culprit.path.front().transition;
     culprit.step.element = culprit.path.front().element;
     culprit.path.front() = culprit.step;
     diagnosis_.culprits.push_back(std::move(culprit));
+  }
+
+  // What on the way is not certain.
+  static void doubt(const Visit& first, Culprit* culprit) {
+    std::vector<std::string> reasons;
+    if (!culprit->doubt.empty()) reasons.push_back(culprit->doubt);
+    bool number = false;
+    std::uint64_t folded = 0;
+    for (const Visit* visit = &first; visit->next != nullptr; visit = visit->next) {
+      const InputRecord& input = visit->next->record->inputs[visit->next_input];
+      number |= input.scalar;
+      for (const ReadEdge& edge : input.edges) {
+        if (edge.writer == visit->record) folded += edge.folded;
+      }
+    }
+    if (number) {
+      reasons.push_back("on the way the value was a Python number; it was taken for the last such number that item() gave");
+    }
+    if (folded > 0) {
+      reasons.push_back("the history was long: " + std::to_string(folded) +
+                        " ops that only carried the value on were let go, and with them which elements they read");
+    }
+    if (reasons.empty()) return;
+    culprit->certain = false;
+    culprit->doubt = reasons[0];
+    for (std::size_t i = 1; i < reasons.size(); ++i) culprit->doubt += "; " + reasons[i];
   }
 
   // A culprit inside an autograd node is the node's doing: it goes by the node's name and shows what the node gave out,
@@ -250,6 +277,11 @@ class Builder {
       if (k == 0 && culprit->origin != Origin::kOp && culprit->origin != Origin::kConstant) step.transition = Transition::kNone;
       if (elements_ != nullptr) (*elements_)[step.seq] = visit.record->outputs[shown].bad.all();
       before = relevant_counts(visit);
+      if (visit.next != nullptr) {
+        for (const ReadEdge& edge : visit.next->record->inputs[visit.next_input].edges) {
+          if (edge.writer == visit.record) step.folded += edge.folded;
+        }
+      }
       const FinitenessCounts counts = step.counts;
       culprit->path.push_back(std::move(step));
       for (const OpRecord* view : hops[k].views) {

@@ -51,7 +51,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
     facts.operands.push_back(std::move(operand));
   }
   for (const ScalarArg& arg : record.args) {
-    if (arg.kind != ScalarArg::Kind::kDouble && arg.kind != ScalarArg::Kind::kInt) continue;
+    if (arg.kind == ScalarArg::Kind::kIntList || arg.kind == ScalarArg::Kind::kNone) continue;
     Operand operand;
     operand.is_scalar = true;
     operand.name = argument_name(op, arg.arg, 0);
@@ -80,6 +80,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
       reading.sum = read.sum;
       reading.count = read.count;
       reading.bad = read.bad;
+      reading.complete = read.complete;
       element.operands.push_back(std::move(reading));
     }
     for (const Operand& operand : facts.operands) {
