@@ -67,7 +67,7 @@ class DotReport {
   void node(const Step& step) {
     if (!nodes_.insert(step.seq).second) return;
     std::string label = "[" + std::to_string(step.seq) + "] " + printable(step.op_name);
-    if (!step.autograd_node.empty()) label += " in " + printable(step.autograd_node);
+    if (const std::string node_name = node_around(step); !node_name.empty()) label += " in " + node_name;
     label += "\n" + shape_text(step.shape) + " " + printable(step.dtype);
     if (!step.module_path.empty()) label += "\n" + printable(step.module_path);
     const std::string where = files_.short_text(step.location);

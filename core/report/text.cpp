@@ -44,7 +44,7 @@ std::string circumstances(const Culprit& culprit) {
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
   if (step.phase != Phase::kForward) {
     std::string text = "phase " + std::string(phase_name(step.phase));
-    if (!step.autograd_node.empty()) text += ", inside " + printable(step.autograd_node);
+    if (const std::string node = node_around(step); !node.empty()) text += ", inside " + node;
     add(text);
     if (step.phase == Phase::kBackward && step.location.known()) add("the line is that of the forward op");
   }
@@ -214,8 +214,8 @@ class TextReport {
     if (with_dtype && !step.dtype.empty()) text += " dtype=" + printable(step.dtype);
     if (!step.module_path.empty()) text += "  [" + printable(step.module_path) + "]";
     if (step.location.known()) text += "  (" + files_.short_text(step.location) + ")";
-    if (!step.autograd_node.empty()) {
-      text += "  in " + printable(step.autograd_node);
+    if (const std::string node = node_around(step); !node.empty()) {
+      text += "  in " + node;
     } else if (step.phase != Phase::kForward) {
       text += "  in " + std::string(phase_name(step.phase));
     }

@@ -1,5 +1,6 @@
 #include "core/report/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,6 +111,16 @@ sherlorch diagnosis for [97] mm (shape=(3, 3)):
                1 sparse tensor was not scanned
   Certainty:   culprit #2 is not certain: the op's input had been overwritten when it was asked
                about)");
+}
+
+TEST(TextTest, CulpritThatGoesByItsNodesNameIsNotSaidToBeInsideItself) {
+  Diagnosis d = examples::backward_sqrt();
+  for (Culprit& culprit : d.culprits) {
+    culprit.step.op_name = culprit.step.autograd_node;
+    culprit.path.front() = culprit.step;
+  }
+  EXPECT_THAT(verdict(d), ::testing::StartsWith("SqrtBackward0 made NaN in the backward of losses/safe.py:31"));
+  EXPECT_THAT(to_text(d, without_source()), ::testing::Not(::testing::HasSubstr("inside SqrtBackward0")));
 }
 
 TEST(TextTest, ParameterOriginReadsAsAWhole) {

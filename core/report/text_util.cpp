@@ -170,6 +170,10 @@ std::string kinds_text(const FinitenessCounts& counts) {
   return out;
 }
 
+std::string node_around(const Step& step) {
+  return step.autograd_node == step.op_name ? "" : printable(step.autograd_node);
+}
+
 std::string transition_text(const Step& step) {
   const std::string kinds = kinds_text(step.counts);
   const auto made = [&](const char* kind) { return (kinds.empty() ? kind : kinds) + " made here"; };

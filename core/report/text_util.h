@@ -49,6 +49,9 @@ std::string index_text(std::span<const std::int64_t> index);
 // The classes present: "NaN", "-Inf", "NaN & Inf & -Inf"; "" if finite.
 std::string kinds_text(const FinitenessCounts& counts);
 
+// The autograd node that the op ran in, printable; "" for none, and for a culprit that goes by the node's name itself.
+std::string node_around(const Step& step);
+
 // What the op did to the value, for a mark on a path: "NaN made here", "became -Inf here"; "" for kNone.
 std::string transition_text(const Step& step);
 

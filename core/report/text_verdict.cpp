@@ -27,7 +27,8 @@ std::string op_sentence(const Step& step, const FileNames& files) {
       break;
     case Phase::kBackward: {
       // The place is the forward op's, so the words must not say that the op ran there.
-      const std::string node = step.autograd_node.empty() ? "" : " inside " + printable(step.autograd_node);
+      const std::string around = node_around(step);
+      const std::string node = around.empty() ? "" : " inside " + around;
       const std::string line = files.short_text(step.location);
       std::string out = op + node + " made " + kinds + " in " + (line.empty() ? "backward" : "the backward of " + line);
       return step.module_path.empty() ? out : out + " in " + printable(step.module_path);
