@@ -1,9 +1,11 @@
 #include "adapter/observer.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <pthread.h>
 #include <unistd.h>
 #include <sys/syscall.h>
@@ -64,6 +66,24 @@ void push_container(ThreadState& state, const at::RecordFunction& record, OpenKi
   }
 }
 
+// An op in which many records nest (linear has ten) costs more by torch's own bookkeeping of these than by ours of the
+// op, and nothing in them is needed while no storage has a shadow. So records are switched off until it ends, where that
+// pays: switching costs about as much as two records. Not where something else than torch's own kernels could run
+// inside, or somebody else listens.
+bool may_silence_nested(const Open& open) {
+  constexpr std::uint32_t kWorthIt = 4 * 16;  // measured: below four nested records the switching costs more
+  constexpr std::uint32_t kLookAgain = 64;    // every so many calls the nested records are counted again
+  const CachedOperator& op = *open.op;
+  if (op.nested.load(std::memory_order_relaxed) < kWorthIt || !op.is_aten || open.kind != OpenKind::kOp) return false;
+  if (op.calls.fetch_add(1, std::memory_order_relaxed) % kLookAgain == 0) return false;
+  if (open.autocast || Session::get().recorder().has_shadows()) return false;
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set() || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) {
+    return false;
+  }
+  const std::optional<at::StepCallbacks> listeners = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+  return listeners.has_value() && listeners->callbacks_.size() == 1;
+}
+
 // An operator begins that is not part of another one.
 void push_op(ThreadState& state, const at::RecordFunction& record, const CachedOperator* op) {
   const std::size_t self = state.open.size();
@@ -90,10 +110,15 @@ void push_op(ThreadState& state, const at::RecordFunction& record, const CachedO
   open.recompute = open.container >= 0 && open.site.checkpoint && c10::GradMode::is_enabled();
   open.autocast = at::autocast::is_autocast_enabled(at::kCPU);
   gather_inputs(state, record, self);
+  if (may_silence_nested(state.open[self])) {
+    state.open[self].silenced = true;
+    at::enableRecordFunction(false);
+  }
 }
 
 // An operator begins inside another one that is being recorded.
 void nested_op(ThreadState& state, const at::RecordFunction& record) {
+  ++state.open.back().nested;
   Recorder& recorder = Session::get().recorder();
   if (recorder.has_shadows()) gather_hidden(state, record);
 }
@@ -141,7 +166,15 @@ void end(const at::RecordFunction& record) {
     return;
   }
   if (state.open.empty() || state.open.back().record != &record) return;
-  if (state.open.back().kind == OpenKind::kOp) finish_op(state, record);
+  const Open& done = state.open.back();
+  if (done.silenced) {
+    at::enableRecordFunction(true);
+  } else if (done.kind == OpenKind::kOp) {
+    std::atomic<std::uint32_t>& nested = done.op->nested;
+    const std::uint32_t average = nested.load(std::memory_order_relaxed);
+    nested.store(average == 0 ? done.nested * 16 : (average * 7 + done.nested * 16) / 8, std::memory_order_relaxed);
+  }
+  if (done.kind == OpenKind::kOp) finish_op(state, record);
   state.close();
 }
 
@@ -160,7 +193,10 @@ void on_end(const at::RecordFunction& record, at::ObserverContext*) {
   if (!Session::get().recording()) {
     // An op that began while recording was on must not stay open.
     ThreadState& state = thread_state();
-    if (!state.open.empty() && state.open.back().record == &record) state.close();
+    if (!state.open.empty() && state.open.back().record == &record) {
+      if (state.open.back().silenced) at::enableRecordFunction(true);
+      state.close();
+    }
     return;
   }
   try {

@@ -32,8 +32,8 @@ bool is_write(const c10::AliasInfo* alias) {
   return false;
 }
 
-CachedOperator describe(const c10::FunctionSchema& schema, const char* name, Tables* tables) {
-  CachedOperator cached;
+void describe(const c10::FunctionSchema& schema, const char* name, Tables* tables, CachedOperator* into) {
+  CachedOperator& cached = *into;
   cached.name = name;
   cached.text = schema.name();
   cached.overload = schema.overload_name();
@@ -61,7 +61,8 @@ CachedOperator describe(const c10::FunctionSchema& schema, const char* name, Tab
   }
   cached.return_aliases = info.return_aliases;
   cached.id = tables->operators.add(std::move(info));
-  return cached;
+  const std::size_t colon = cached.text.rfind(':');
+  cached.short_name = cached.text.c_str() + (colon == std::string::npos ? 0 : colon + 1);
 }
 
 }  // namespace
@@ -81,15 +82,12 @@ const CachedOperator* OperatorCache::find_slow(const at::RecordFunction& record,
   }
   const std::optional<c10::FunctionSchema> schema = record.operator_schema();
   if (!schema.has_value()) return nullptr;
-  CachedOperator cached = describe(*schema, name, tables_);
   std::lock_guard lock(mutex);
-  storage->push_back(std::move(cached));
-  CachedOperator& kept = storage->back();
-  const std::size_t colon = kept.text.rfind(':');
-  kept.short_name = kept.text.c_str() + (colon == std::string::npos ? 0 : colon + 1);
-  (*known)[name] = &storage->back();
-  entries_[slot(name)] = &storage->back();
-  return &storage->back();
+  CachedOperator& kept = storage->emplace_back();
+  describe(*schema, name, tables_, &kept);
+  (*known)[name] = &kept;
+  entries_[slot(name)] = &kept;
+  return &kept;
 }
 
 }  // namespace sherlorch

@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct CachedOperator {
   std::vector<bool> return_aliases;        // a return value that may share memory with an argument
   std::vector<bool> return_written;        // a return value that is a written argument
   bool is_aten = false;
+  // How many records nest inside a call, as a moving average in sixteenths; see silence_nested() in the observer.
+  mutable std::atomic<std::uint32_t> nested{0};
+  mutable std::atomic<std::uint32_t> calls{0};
 };
 
 // One a thread; fills itself from the process-wide operator table. Not thread-safe.

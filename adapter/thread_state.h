@@ -48,6 +48,8 @@ struct Open {
   std::uint32_t written = 0;
   bool nonfinite_scalar = false;
   bool recompute = false;
+  bool silenced = false;        // records are off on this thread until it ends
+  std::uint32_t nested = 0;     // records that began inside it
   bool autocast = false;        // began with autocast on: casts inside it are kept for later ops
 };
 

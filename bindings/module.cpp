@@ -12,6 +12,8 @@
 #include "adapter/session.h"
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
+#include "bindings/relation_probe.h"
+#include "core/operators/relation.h"
 #include "core/report/chrome_trace.h"
 #include "core/report/html.h"
 #include "sherlorch/errors.h"
@@ -366,6 +368,10 @@ PYBIND11_MODULE(_native, m) {
     }
     return facts;
   });
+  // For tests.
+  m.def("_last_relation", last_relation);
+  m.def("_last_operator", last_operator);
+  m.def("_mapped_operators", mapped_operators);
   m.def("inject_failures", [](int n) { Session::get().recorder().inject_failures(n); });
 
   Frontend front;

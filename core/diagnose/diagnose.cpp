@@ -8,7 +8,7 @@
 #include "core/diagnose/step_builder.h"
 #include "core/diagnose/trace_back.h"
 #include "core/graph/edges.h"
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch {
 

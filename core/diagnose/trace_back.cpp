@@ -4,7 +4,7 @@
 #include <queue>
 
 #include "core/graph/edges.h"
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch {
 

@@ -32,6 +32,12 @@ class OpStore {
     while (record != nullptr && (record->seq != seq || record->kind != OpKind::kOp)) record = record->older_;
     return record;
   }
+  // The newest record of an op (not a view, not an origin); null if there is none.
+  const OpRecord* newest_op() const noexcept {
+    const OpRecord* record = newest_;
+    while (record != nullptr && record->kind != OpKind::kOp) record = record->older_;
+    return record;
+  }
   std::size_t size() const noexcept { return size_; }
   std::uint64_t folded() const noexcept { return folded_; }
 

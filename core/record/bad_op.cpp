@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/graph/edges.h"
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch {
 
@@ -112,16 +112,15 @@ void BadOp::record() {
 void BadOp::look() {
   for (CallTensor& output : call_.outputs) {
     const bool wanted = output.role == TensorRole::kWrite || (call_.traits->literal && output.role == TensorRole::kAlias);
-    if (!wanted || output.data == nullptr || output.numel == 0 || !can_be_nonfinite(output.dtype)) continue;
+    if (!wanted) continue;
     if (output.role == TensorRole::kAlias) recorder_.scan(&output);
-    if (!output.nonfinite) continue;
-    Seen seen;
+    Seen& seen = outputs_.emplace_back();
     seen.tensor = &output;
+    if (!output.nonfinite) continue;
     seen.looked = true;
     seen.bad = bad_of(take_census(output.data, {output.sizes, output.dims}, {output.strides, output.dims}, output.dtype));
     seen.guard = recorder_.hooks_.acquire_guard(output.handle);
     bad_output_ |= seen.guard != nullptr;
-    outputs_.push_back(std::move(seen));
   }
   if (!bad_output_ && !call_.traits->item) return;
   inputs_.reserve(call_.inputs.size() + call_.hidden_inputs.size());
@@ -132,7 +131,6 @@ void BadOp::look() {
 void BadOp::look_at_input(CallTensor* tensor, bool hidden) {
   Seen seen;
   seen.tensor = tensor;
-  for (const Seen& output : outputs_) seen.overwritten |= !call_.traits->literal && overlap(*tensor, *output.tensor);
   for (const CallTensor& output : call_.outputs) {
     seen.overwritten |= output.role == TensorRole::kWrite && !output.fresh_return && overlap(*tensor, output);
   }

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 #include "core/record/bad_op.h"
 
 namespace sherlorch {

@@ -1,4 +1,4 @@
-#include "core/diagnose/relation_call.h"
+#include "core/operators/relation_call.h"
 
 #include <algorithm>
 #include <utility>

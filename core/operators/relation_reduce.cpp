@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "core/diagnose/relation_call.h"
+#include "core/operators/relation_call.h"
 
 namespace sherlorch::maps {
 namespace {

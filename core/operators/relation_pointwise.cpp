@@ -1,7 +1,7 @@
 // Operators whose output element k depends on the elements that broadcasting puts at k, and on nothing else.
 #include <array>
 
-#include "core/diagnose/relation_call.h"
+#include "core/operators/relation_call.h"
 
 namespace sherlorch::maps {
 namespace {

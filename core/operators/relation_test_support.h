@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch {
 

@@ -1,8 +1,8 @@
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 #include <utility>
 
-#include "core/diagnose/relation_image.h"
+#include "core/operators/relation_image.h"
 
 namespace sherlorch {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/diagnose/relation_call.h"
+#include "core/operators/relation_call.h"
 
 namespace sherlorch::maps {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/element_set.h"
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch {
 

@@ -1,4 +1,4 @@
-#include "core/diagnose/relation_axis.h"
+#include "core/operators/relation_axis.h"
 
 #include <algorithm>
 

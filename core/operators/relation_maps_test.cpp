@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "core/diagnose/relation.h"
-#include "core/diagnose/relation_test_support.h"
+#include "core/operators/relation.h"
+#include "core/operators/relation_test_support.h"
 
 namespace sherlorch {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 namespace sherlorch::maps {
 

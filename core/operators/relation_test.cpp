@@ -1,10 +1,10 @@
-#include "core/diagnose/relation.h"
+#include "core/operators/relation.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/diagnose/relation_test_support.h"
+#include "core/operators/relation_test_support.h"
 
 namespace sherlorch {
 namespace {

@@ -8,13 +8,13 @@
 // Only the tied dimensions of `to` matter until the end: their coordinates together are a "key". Keys are kept as runs,
 // so whole rows cost as much as one element. In the end either the keys are written out as elements of `to`, or the
 // candidates are looked up among the keys, whichever is less.
-#include "core/diagnose/relation_image.h"
+#include "core/operators/relation_image.h"
 
 #include <algorithm>
 #include <deque>
 #include <utility>
 
-#include "core/diagnose/relation_axis.h"
+#include "core/operators/relation_axis.h"
 
 namespace sherlorch {
 namespace {
