@@ -114,12 +114,12 @@ bool hidden_writes_happen(const ThreadState& state, const Open& open) {
   return false;
 }
 
-// Arguments that the op writes, by its schema or in passing.
-bool is_written(const Open& open, bool hidden, std::uint16_t arg) {
+// Arguments that the op writes by its schema.
+bool is_written(const Open& open, std::uint16_t arg) {
   for (const std::uint8_t written : open.op->written_args) {
     if (written == arg) return true;
   }
-  return hidden && arg < 32 && (open.op->traits.hidden_writes >> arg & 1) != 0;
+  return false;
 }
 
 Phase phase_of(const ThreadState& state, const Open& open) {
@@ -186,7 +186,7 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
   Recorder& recorder = Session::get().recorder();
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
     const OpenTensor& input = state.inputs[i];
-    if (input.impl == nullptr || !is_written(open, false, input.arg)) continue;
+    if (input.impl == nullptr || !is_written(open, input.arg)) continue;
     CallTensor tensor;
     FlatShape flat;
     if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || !recorder.first_touch(tensor.storage)) continue;
@@ -231,7 +231,6 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   state.call_inputs.clear();
   state.call_outputs.clear();
   state.flat_used = 0;
-  const bool hidden_writes = hidden_writes_happen(state, open);
   const std::vector<c10::IValue>& outputs = record.outputs();
   const std::size_t returns = std::min(outputs.size(), op.return_aliases.size());
 
@@ -246,10 +245,10 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   const TensorRole written_role = op.traits.uninitialized  ? TensorRole::kUninitialized
                                   : op.traits.metadata_only ? TensorRole::kAlias
                                                             : TensorRole::kWrite;
-  if (!op.written_args.empty() || hidden_writes) {
+  if (!op.written_args.empty()) {
     for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
       const OpenTensor& input = state.inputs[i];
-      if (!is_written(open, hidden_writes, input.arg)) continue;
+      if (!is_written(open, input.arg)) continue;
       if (input.impl != nullptr) {
         add_tensor(state, &state.call_outputs, input.impl, written_role, input.arg, input.list_index, false);
         continue;
@@ -288,6 +287,14 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     CallTensor& output = state.call_outputs[o];
     for (const CallTensor& input : state.call_inputs) {
       if (input.storage == output.storage) output.role = TensorRole::kAlias;
+    }
+  }
+  // Arguments that it changes in passing, which its schema does not tell (batch_norm's running statistics).
+  if (hidden_writes_happen(state, open)) {
+    for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+      const OpenTensor& input = state.inputs[i];
+      if (input.impl == nullptr || input.arg >= 32 || (op.traits.hidden_writes >> input.arg & 1) == 0) continue;
+      add_tensor(state, &state.call_outputs, input.impl, TensorRole::kWrite, input.arg, input.list_index, false);
     }
   }
   // Python code inside the op (a dispatch mode, a custom op's body) ran ops that were recorded: what these wrote is theirs.

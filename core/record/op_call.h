@@ -65,7 +65,7 @@ struct OpCall {
   const char* node_name = nullptr;  // "SqrtBackward0"
   bool has_nonfinite_scalar = false;
   std::span<CallTensor> inputs;
-  std::span<CallTensor> outputs;       // written arguments first, then fresh return values, then aliases
+  std::span<CallTensor> outputs;       // written arguments, then return values (fresh ones and views), then hidden writes
   std::span<CallTensor> hidden_inputs; // read by ops nested inside it, and not among its inputs
   std::span<const CallScalar> scalars;
 };

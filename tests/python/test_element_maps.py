@@ -43,6 +43,9 @@ needs_hook = pytest.mark.skipif(
     not hasattr(_native, "_last_relation"), reason="this build of sherlorch has no _native._last_relation"
 )
 
+# Records live as long as some tracker does.
+_KEEP = sherlorch.trace() if sherlorch is not None else None
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 Maker = Callable[[], Any]
