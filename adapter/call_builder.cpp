@@ -101,7 +101,8 @@ void add_tensor(ThreadState& state, std::vector<CallTensor>* side, const c10::Te
     tensor.fresh_return = fresh_return;
   };
   add(impl);
-  if (const c10::TensorImpl* tangent = tangent_of(impl)) [[unlikely]] add(tangent);
+  if (const c10::TensorImpl* tangent = tangent_of(impl)) [[unlikely]]
+    add(tangent);
 }
 
 bool hidden_writes_happen(const ThreadState& state, const Open& open) {
@@ -152,7 +153,8 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
         }
         wrapper |= is_wrapper(impl);
         OpenTensor input{impl, 0, arg, index};
-        if (c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(impl)) == 1) {  // only the stack of a boxed call holds it
+        if (c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(impl)) ==
+            1) {  // only the stack of a boxed call holds it
           CallTensor tensor;
           FlatShape flat;
           if (fill(impl, &flat, &tensor) != TensorKind::kBytes) return;
@@ -213,7 +215,8 @@ void gather_hidden(ThreadState& state, const at::RecordFunction& record) {
       for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
         const c10::TensorImpl* input = state.inputs[i].impl;
         if (input == nullptr) continue;
-        if (input == impl || (input->has_storage() && input->unsafe_storage().unsafeGetStorageImpl() == tensor.handle)) return;
+        if (input == impl || (input->has_storage() && input->unsafe_storage().unsafeGetStorageImpl() == tensor.handle))
+          return;
       }
       for (std::size_t i = open.hidden; i < state.hidden.size(); ++i) {
         if (state.hidden[i].storage == tensor.storage) return;
@@ -242,7 +245,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     }
     add_tensor(state, &state.call_inputs, input.impl, TensorRole::kRead, input.arg, input.list_index, false);
   }
-  const TensorRole written_role = op.traits.uninitialized  ? TensorRole::kUninitialized
+  const TensorRole written_role = op.traits.uninitialized   ? TensorRole::kUninitialized
                                   : op.traits.metadata_only ? TensorRole::kAlias
                                                             : TensorRole::kWrite;
   if (!op.written_args.empty()) {
@@ -278,8 +281,8 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t index) {
       if (undefined(impl)) return;
       add_tensor(state, &state.call_outputs, impl,
-                 op.traits.uninitialized ? TensorRole::kUninitialized : TensorRole::kWrite, static_cast<std::uint16_t>(r),
-                 index, true);
+                 op.traits.uninitialized ? TensorRole::kUninitialized : TensorRole::kWrite,
+                 static_cast<std::uint16_t>(r), index, true);
     });
   }
   // A return value in memory that came in is a view of it, whatever the schema says (to, contiguous, dropout in eval).
@@ -297,11 +300,12 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
       add_tensor(state, &state.call_outputs, input.impl, TensorRole::kWrite, input.arg, input.list_index, false);
     }
   }
-  // Python code inside the op (a dispatch mode, a custom op's body) ran ops that were recorded: what these wrote is theirs.
+  // Python code inside the op (a dispatch mode, a custom op's body) ran ops that were recorded: what these wrote is
+  // theirs.
   if (state.written.size() > open.written) {
     std::erase_if(state.call_outputs, [&](const CallTensor& output) {
-      return output.role != TensorRole::kAlias &&
-             std::find(state.written.begin() + open.written, state.written.end(), output.storage) != state.written.end();
+      return output.role != TensorRole::kAlias && std::find(state.written.begin() + open.written, state.written.end(),
+                                                            output.storage) != state.written.end();
     });
   }
 

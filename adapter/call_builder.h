@@ -5,8 +5,8 @@
 
 namespace sherlorch {
 
-// At the start: remembers the tensors and numbers of the op (torch keeps them readable in the start callback only), finds
-// out whether its tensors are wrappers, and looks at memory that the op is about to overwrite for the first time.
+// At the start: remembers the tensors and numbers of the op (torch keeps them readable in the start callback only),
+// finds out whether its tensors are wrappers, and looks at memory that the op is about to overwrite for the first time.
 // `self` is the op's index in state.open.
 void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::size_t self);
 

@@ -13,9 +13,9 @@ struct SiteCapture {
   void* top_frame = nullptr;  // identity of the innermost Python frame; null if the thread runs no Python
   SiteId site = 0;            // innermost frame of the user's own code
   ModuleId module = 0;        // innermost running nn.Module
-  bool above_floor = false;   // there are Python frames above `floor`: Python code was called from inside the op or node
+  bool above_floor = false;  // there are Python frames above `floor`: Python code was called from inside the op or node
   bool user_above_floor = false;  // and one of them is the user's own
-  bool checkpoint = false;    // and one of them belongs to torch.utils.checkpoint: a recomputation
+  bool checkpoint = false;        // and one of them belongs to torch.utils.checkpoint: a recomputation
 };
 
 struct Frontend {

@@ -7,8 +7,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <pthread.h>
-#include <unistd.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -22,7 +22,8 @@
 #include "adapter/thread_state.h"
 
 #ifndef NDEBUG
-#error "Build the adapter with NDEBUG: at::RecordFunction::inputs() asserts on a member that release builds of torch never set."
+#error \
+    "Build the adapter with NDEBUG: at::RecordFunction::inputs() asserts on a member that release builds of torch never set."
 #endif
 
 namespace sherlorch {
@@ -67,8 +68,8 @@ void push_container(ThreadState& state, const at::RecordFunction& record, OpenKi
 }
 
 // An op in which many records nest (linear has ten) costs more by torch's own bookkeeping of these than by ours of the
-// op, and nothing in them is needed while no storage has a shadow. So records are switched off until it ends, where that
-// pays: switching costs about as much as two records. Not where something else than torch's own kernels could run
+// op, and nothing in them is needed while no storage has a shadow. So records are switched off until it ends, where
+// that pays: switching costs about as much as two records. Not where something else than torch's own kernels could run
 // inside, or somebody else listens.
 bool may_silence_nested(const Open& open) {
   constexpr std::uint32_t kWorthIt = 4 * 16;  // measured: below four nested records the switching costs more
@@ -130,9 +131,13 @@ void start(const at::RecordFunction& record) {
     case at::RecordScope::USER_SCOPE:
       if (is_optimizer_step(record.name())) ++state.optimizer_depth;
       return;
-    case at::RecordScope::BACKWARD_FUNCTION: push_container(state, record, OpenKind::kNode); return;
-    case at::RecordScope::FUNCTION: break;
-    default: return;
+    case at::RecordScope::BACKWARD_FUNCTION:
+      push_container(state, record, OpenKind::kNode);
+      return;
+    case at::RecordScope::FUNCTION:
+      break;
+    default:
+      return;
   }
   Open* outer = state.open.empty() ? nullptr : &state.open.back();
   const bool inside_op = outer != nullptr && outer->kind == OpenKind::kOp;
@@ -152,7 +157,8 @@ void start(const at::RecordFunction& record) {
   if (op == nullptr) {
     const bool engine = std::strncmp(record.name(), kEvaluate, kEvaluateLength) == 0;
     push_container(state, record, engine ? OpenKind::kEngine : OpenKind::kContainer);
-    if (std::strncmp(record.name(), "CompiledFunction", 16) == 0) Session::get().recorder().count_blind(Blind::kCompiled);
+    if (std::strncmp(record.name(), "CompiledFunction", 16) == 0)
+      Session::get().recorder().count_blind(Blind::kCompiled);
     return;
   }
   if (!op->traits.ignore) push_op(state, record, op);
@@ -219,7 +225,8 @@ ThreadState::ThreadState(Tables* tables) : operators(tables) {
 }
 
 ThreadState& thread_state() {
-  // The pointer is read on every op; initial-exec saves the call that a dynamically loaded library's thread-locals cost.
+  // The pointer is read on every op; initial-exec saves the call that a dynamically loaded library's thread-locals
+  // cost.
   static thread_local ThreadState* state __attribute__((tls_model("initial-exec"))) = nullptr;
   if (state == nullptr) [[unlikely]] {
     static thread_local std::unique_ptr<ThreadState> owner;
@@ -233,11 +240,11 @@ void switch_observer(bool on) {
   static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
   if (handle == at::INVALID_CALLBACK_HANDLE) {
     if (!on) return;
-    handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
-                                       .needsInputs(true)
-                                       .needsOutputs(true)
-                                       .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
-                                                at::RecordScope::USER_SCOPE}));
+    handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(on_start, on_end)
+            .needsInputs(true)
+            .needsOutputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
     return;
   }
   on ? at::reenableCallback(handle) : at::disableCallback(handle);

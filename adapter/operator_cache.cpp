@@ -13,12 +13,15 @@ namespace {
 
 bool is_tensor_type(const c10::TypePtr& type, bool* list) {
   switch (type->kind()) {
-    case c10::TypeKind::TensorType: return true;
-    case c10::TypeKind::OptionalType: return is_tensor_type(type->castRaw<c10::OptionalType>()->getElementType(), list);
+    case c10::TypeKind::TensorType:
+      return true;
+    case c10::TypeKind::OptionalType:
+      return is_tensor_type(type->castRaw<c10::OptionalType>()->getElementType(), list);
     case c10::TypeKind::ListType:
       *list = true;
       return is_tensor_type(type->castRaw<c10::ListType>()->getElementType(), list);
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -14,11 +14,12 @@
 namespace sherlorch {
 
 struct CachedOperator {
-  const char* name = nullptr;  // what RecordFunction::name() gives for it: a pointer into its schema, unique to the overload
-  std::string text;            // the same as text, to notice a schema that was freed and another put in its place
+  const char* name =
+      nullptr;       // what RecordFunction::name() gives for it: a pointer into its schema, unique to the overload
+  std::string text;  // the same as text, to notice a schema that was freed and another put in its place
   std::string overload;
-  const char* short_name = ""; // "log" of "aten::log"
-  OperatorId id = 0;           // 0: not an operator (a record without a schema)
+  const char* short_name = "";  // "log" of "aten::log"
+  OperatorId id = 0;            // 0: not an operator (a record without a schema)
   OperatorTraits traits;
   std::vector<std::uint8_t> written_args;  // schema arguments that it writes, hidden ones included
   std::vector<bool> return_aliases;        // a return value that may share memory with an argument
@@ -38,7 +39,8 @@ class OperatorCache {
   const CachedOperator* find(const at::RecordFunction& record) {
     const char* name = record.name();
     const CachedOperator* entry = entries_[slot(name)];
-    if (entry != nullptr && entry->name == name && entry->text == name) [[likely]] return entry;
+    if (entry != nullptr && entry->name == name && entry->text == name) [[likely]]
+      return entry;
     return find_slow(record, name);
   }
 

@@ -17,7 +17,8 @@ std::string device_text(const at::TensorBase& tensor) { return tensor.device().s
 Target look(const at::TensorBase& tensor, LoneTensor* lone) {
   if (tensor.defined()) look_at(tensor, lone);
   switch (lone->kind) {
-    case TensorKind::kBytes: break;
+    case TensorKind::kBytes:
+      break;
     case TensorKind::kWrapper:
       throw UntrackedTensorError(
           "This tensor is a wrapper around another one and has no memory of its own: diagnose the tensor inside it.");
@@ -26,7 +27,8 @@ Target look(const at::TensorBase& tensor, LoneTensor* lone) {
                                  ", which is not traced: diagnose a tensor on the CPU.");
     default:
       throw UntrackedTensorError(
-          "This tensor has no values that could be read (undefined, meta, fake or of an opaque layout): diagnose a dense "
+          "This tensor has no values that could be read (undefined, meta, fake or of an opaque layout): diagnose a "
+          "dense "
           "CPU tensor.");
   }
   Target target;

@@ -17,12 +17,19 @@ std::string blind_text(Blind blind, std::uint64_t count) {
   const std::string n = std::to_string(count);
   const std::string ops = count == 1 ? " op" : " ops";
   switch (blind) {
-    case Blind::kRecorderError: return n + ops + " could not be recorded because of an error inside sherlorch itself";
-    case Blind::kDevice: return n + (count == 1 ? " tensor" : " tensors") + " on another device than the CPU were not looked at";
-    case Blind::kNoStorage: return n + (count == 1 ? " tensor" : " tensors") + " without readable memory (opaque or sparse layouts) were not looked at";
-    case Blind::kCompiled: return n + " calls into compiled code were not traced op by op";
-    case Blind::kTooManyDims: return n + " tensors with too many dimensions were not looked at";
-    default: return n;
+    case Blind::kRecorderError:
+      return n + ops + " could not be recorded because of an error inside sherlorch itself";
+    case Blind::kDevice:
+      return n + (count == 1 ? " tensor" : " tensors") + " on another device than the CPU were not looked at";
+    case Blind::kNoStorage:
+      return n + (count == 1 ? " tensor" : " tensors") +
+             " without readable memory (opaque or sparse layouts) were not looked at";
+    case Blind::kCompiled:
+      return n + " calls into compiled code were not traced op by op";
+    case Blind::kTooManyDims:
+      return n + " tensors with too many dimensions were not looked at";
+    default:
+      return n;
   }
 }
 
@@ -244,7 +251,9 @@ View Window::view() const {
     return false;
   };
   view.visible = [intervals = intervals_, within](OpSeq seq) { return within(intervals, seq); };
-  view.names_modules = [hidden = hidden_, on = options_.module_paths, within](OpSeq seq) { return on && !within(hidden, seq); };
+  view.names_modules = [hidden = hidden_, on = options_.module_paths, within](OpSeq seq) {
+    return on && !within(hidden, seq);
+  };
   view.label = [labels = labels_](StorageKey key) {
     auto found = labels.find(key);
     return found == labels.end() ? StorageLabel() : found->second;

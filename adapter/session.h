@@ -20,7 +20,7 @@ class Session;
 struct WindowOptions {
   bool sites = true;
   bool module_paths = true;
-  bool scan_views = false;            // fast_shape_ops=False
+  bool scan_views = false;                   // fast_shape_ops=False
   std::uint32_t dtypes = ~std::uint32_t{0};  // bit DType: types that are looked at
 };
 

@@ -15,19 +15,32 @@ namespace {
 
 DType dtype_of(c10::ScalarType type) noexcept {
   switch (type) {
-    case c10::ScalarType::Half: return DType::kFloat16;
-    case c10::ScalarType::BFloat16: return DType::kBFloat16;
-    case c10::ScalarType::Float: return DType::kFloat32;
-    case c10::ScalarType::Double: return DType::kFloat64;
-    case c10::ScalarType::ComplexHalf: return DType::kComplex32;
-    case c10::ScalarType::ComplexFloat: return DType::kComplex64;
-    case c10::ScalarType::ComplexDouble: return DType::kComplex128;
-    case c10::ScalarType::Float8_e4m3fn: return DType::kFloat8E4M3FN;
-    case c10::ScalarType::Float8_e5m2: return DType::kFloat8E5M2;
-    case c10::ScalarType::Float8_e4m3fnuz: return DType::kFloat8E4M3FNUZ;
-    case c10::ScalarType::Float8_e5m2fnuz: return DType::kFloat8E5M2FNUZ;
-    case c10::ScalarType::Float8_e8m0fnu: return DType::kFloat8E8M0FNU;
-    default: return DType::kOther;
+    case c10::ScalarType::Half:
+      return DType::kFloat16;
+    case c10::ScalarType::BFloat16:
+      return DType::kBFloat16;
+    case c10::ScalarType::Float:
+      return DType::kFloat32;
+    case c10::ScalarType::Double:
+      return DType::kFloat64;
+    case c10::ScalarType::ComplexHalf:
+      return DType::kComplex32;
+    case c10::ScalarType::ComplexFloat:
+      return DType::kComplex64;
+    case c10::ScalarType::ComplexDouble:
+      return DType::kComplex128;
+    case c10::ScalarType::Float8_e4m3fn:
+      return DType::kFloat8E4M3FN;
+    case c10::ScalarType::Float8_e5m2:
+      return DType::kFloat8E5M2;
+    case c10::ScalarType::Float8_e4m3fnuz:
+      return DType::kFloat8E4M3FNUZ;
+    case c10::ScalarType::Float8_e5m2fnuz:
+      return DType::kFloat8E5M2FNUZ;
+    case c10::ScalarType::Float8_e8m0fnu:
+      return DType::kFloat8E8M0FNU;
+    default:
+      return DType::kOther;
   }
 }
 
@@ -113,7 +126,8 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
   for (int d = 0; d < tensor->dims; ++d) {
     last += (tensor->sizes[d] - 1) * tensor->strides[d] * static_cast<std::int64_t>(tensor->item_size);
   }
-  const bool inside = bytes != nullptr && (tensor->numel == 0 || last + static_cast<std::int64_t>(tensor->item_size) <= size);
+  const bool inside =
+      bytes != nullptr && (tensor->numel == 0 || last + static_cast<std::int64_t>(tensor->item_size) <= size);
   tensor->data = inside ? static_cast<const char*>(bytes) + tensor->offset : nullptr;
   return TensorKind::kBytes;
 }
@@ -149,9 +163,9 @@ void* acquire_storage_guard(void* handle) noexcept {
 
 ScanResult scan_large(const CallTensor& tensor) noexcept {
   if (!tensor.contiguous || at::in_parallel_region() || at::get_num_threads() == 1) {
-    return tensor.contiguous ? scan_contiguous(tensor.data, static_cast<std::size_t>(tensor.numel), tensor.dtype)
-                             : scan_strided(tensor.data, {tensor.sizes, tensor.dims}, {tensor.strides, tensor.dims},
-                                            tensor.dtype);
+    return tensor.contiguous
+               ? scan_contiguous(tensor.data, static_cast<std::size_t>(tensor.numel), tensor.dtype)
+               : scan_strided(tensor.data, {tensor.sizes, tensor.dims}, {tensor.strides, tensor.dims}, tensor.dtype);
   }
   std::atomic<bool> nonfinite{false};
   std::atomic<float> largest{0};
@@ -159,7 +173,8 @@ ScanResult scan_large(const CallTensor& tensor) noexcept {
   at::parallel_for(0, tensor.numel, std::max<std::int64_t>(1, kGrainBytes / tensor.item_size),
                    [&](std::int64_t begin, std::int64_t end) {
                      const auto* first = static_cast<const char*>(tensor.data) + begin * tensor.item_size;
-                     const ScanResult part = scan_contiguous(first, static_cast<std::size_t>(end - begin), tensor.dtype);
+                     const ScanResult part =
+                         scan_contiguous(first, static_cast<std::size_t>(end - begin), tensor.dtype);
                      if (part.nonfinite) nonfinite.store(true, std::memory_order_relaxed);
                      float seen = largest.load(std::memory_order_relaxed);
                      while (part.largest > seen && !largest.compare_exchange_weak(seen, part.largest)) {
@@ -175,13 +190,20 @@ std::string dtype_text(std::uint8_t scalar_type) {
   const DType dtype = dtype_of(type);
   if (dtype != DType::kOther) return "torch." + std::string(dtype_name(dtype));
   switch (type) {
-    case c10::ScalarType::Byte: return "torch.uint8";
-    case c10::ScalarType::Char: return "torch.int8";
-    case c10::ScalarType::Short: return "torch.int16";
-    case c10::ScalarType::Int: return "torch.int32";
-    case c10::ScalarType::Long: return "torch.int64";
-    case c10::ScalarType::Bool: return "torch.bool";
-    default: return std::string("torch.") + c10::toString(type);
+    case c10::ScalarType::Byte:
+      return "torch.uint8";
+    case c10::ScalarType::Char:
+      return "torch.int8";
+    case c10::ScalarType::Short:
+      return "torch.int16";
+    case c10::ScalarType::Int:
+      return "torch.int32";
+    case c10::ScalarType::Long:
+      return "torch.int64";
+    case c10::ScalarType::Bool:
+      return "torch.bool";
+    default:
+      return std::string("torch.") + c10::toString(type);
   }
 }
 

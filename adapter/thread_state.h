@@ -37,9 +37,9 @@ struct Open {
   OpenKind kind = OpenKind::kOp;
   const CachedOperator* op = nullptr;
   SiteCapture site;
-  std::uint64_t sequence = 0;   // kOp: autograd's next number before the op. kNode, kEngine: the node's number
-  ThreadId node_thread = 0;     // kNode, kEngine: thread of the forward op
-  int container = -1;           // index of the innermost enclosing kNode or kEngine; -1: none
+  std::uint64_t sequence = 0;  // kOp: autograd's next number before the op. kNode, kEngine: the node's number
+  ThreadId node_thread = 0;    // kNode, kEngine: thread of the forward op
+  int container = -1;          // index of the innermost enclosing kNode or kEngine; -1: none
   // Where this op's part of the arenas begins.
   std::uint32_t inputs = 0;
   std::uint32_t scalars = 0;
@@ -48,9 +48,9 @@ struct Open {
   std::uint32_t written = 0;
   bool nonfinite_scalar = false;
   bool recompute = false;
-  bool silenced = false;        // records are off on this thread until it ends
-  std::uint32_t nested = 0;     // records that began inside it
-  bool autocast = false;        // began with autocast on: casts inside it are kept for later ops
+  bool silenced = false;     // records are off on this thread until it ends
+  std::uint32_t nested = 0;  // records that began inside it
+  bool autocast = false;     // began with autocast on: casts inside it are kept for later ops
 };
 
 // Tensors with copies of their sizes and strides, as a stack that keeps its memory.
@@ -113,13 +113,13 @@ struct ThreadState {
   // Arenas, used as stacks in step with `open`.
   std::vector<OpenTensor> inputs;
   std::vector<CallScalar> scalars;
-  ShapedTensors early;                      // inputs that may not live until the end of their op
-  ShapedTensors hidden;                     // what nested ops read that has a shadow; they may die early, too
-  std::vector<StorageKey> written;          // storages that recorded ops inside this one wrote
+  ShapedTensors early;              // inputs that may not live until the end of their op
+  ShapedTensors hidden;             // what nested ops read that has a shadow; they may die early, too
+  std::vector<StorageKey> written;  // storages that recorded ops inside this one wrote
   // For the call that is handed to the recorder.
   std::vector<CallTensor> call_inputs;
   std::vector<CallTensor> call_outputs;
-  std::deque<FlatShape> flat;               // a deque: pointers into it stay good
+  std::deque<FlatShape> flat;  // a deque: pointers into it stay good
   std::size_t flat_used = 0;
 
   FlatShape* next_flat() {

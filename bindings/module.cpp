@@ -94,7 +94,8 @@ class NativeTracker {
 
   Window& window() { return window_; }
 
-  std::unique_ptr<NativeDiagnosis> diagnose(const py::object& tensor, const std::optional<std::vector<std::int64_t>>& index) {
+  std::unique_ptr<NativeDiagnosis> diagnose(const py::object& tensor,
+                                            const std::optional<std::vector<std::int64_t>>& index) {
     auto result = std::make_unique<NativeDiagnosis>();
     const at::TensorBase& asked = tensor_of(tensor);
     py::gil_scoped_release release;
@@ -190,7 +191,8 @@ void NativeTracker::set_trap(const py::object& callback) {
   window_.set_trap(!callback.is_none());
 }
 
-// --- names of modules that nobody watches ------------------------------------------------------------------------------
+// --- names of modules that nobody watches
+// ------------------------------------------------------------------------------
 
 py::object& root_namer() {
   static auto* namer = new py::object();
@@ -207,7 +209,6 @@ void name_root(void* module) {
   Py_XDECREF(result);
   PyErr_Restore(type, value, traceback);
 }
-
 
 }  // namespace
 

@@ -6,14 +6,14 @@
 #undef Py_BUILD_CORE
 
 #include <array>
-#include <string_view>
 #include <cstring>
+#include <string_view>
 
 #include "adapter/session.h"
 
 // The frames of CPython 3.11. Reading them is safe without the GIL because only the running thread changes its own, and
-// it is here; the code objects that they hold are immutable and kept alive by them. Nothing is referenced past the call:
-// what is remembered of a code object is copied out of it.
+// it is here; the code objects that they hold are immutable and kept alive by them. Nothing is referenced past the
+// call: what is remembered of a code object is copied out of it.
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
 #error "The layout of frames differs between minor versions of CPython: this file knows 3.11 only."
 #endif
@@ -31,7 +31,7 @@ enum CodeFlags : std::uint8_t {
   kCheckpoint = 4,  // torch.utils.checkpoint
   kOwn = 8,         // sherlorch itself
   kTorch = 16,
-  kHandler = 32,    // a __torch_function__ of the user's
+  kHandler = 32,  // a __torch_function__ of the user's
 };
 
 // What is remembered of a code object, with enough of it to notice that another one took its address.
@@ -129,7 +129,8 @@ std::uint8_t classify(const PyCodeObject* code) {
 
 std::uint8_t flags_of(Caches& cache, const PyCodeObject* code) {
   CodeEntry& entry = cache.codes[hash(code) % cache.codes.size()];
-  if (entry.is(code)) [[likely]] return entry.flags;
+  if (entry.is(code)) [[likely]]
+    return entry.flags;
   entry = {code, code->co_linetable, code->co_filename, code->co_firstlineno, classify(code)};
   return entry.flags;
 }
@@ -138,7 +139,8 @@ SiteId site_of(Caches& cache, const _PyInterpreterFrame* frame) {
   PyCodeObject* code = frame->f_code;
   const int instruction = _PyInterpreterFrame_LASTI(frame);
   SiteEntry& entry = cache.sites[hash(code, static_cast<std::size_t>(instruction)) % cache.sites.size()];
-  if (entry.instruction == instruction && entry.code.is(code)) [[likely]] return entry.site;
+  if (entry.instruction == instruction && entry.code.is(code)) [[likely]]
+    return entry.site;
   Site site;
   site.file = text_of(code->co_filename);
   site.function = text_of(code->co_qualname);
@@ -171,7 +173,8 @@ ModuleId module_id(Caches& cache, void* module) {
   ModuleTable& table = Session::get().recorder().graph().tables.modules;
   const std::uint32_t generation = table.generation();
   ModuleEntry& entry = cache.modules[hash(module) % cache.modules.size()];
-  if (entry.module == module && entry.generation == generation) [[likely]] return entry.id;
+  if (entry.module == module && entry.generation == generation) [[likely]]
+    return entry.id;
   entry.id = table.id_of(module);
   entry.module = module;
   entry.generation = generation;
@@ -182,8 +185,10 @@ ModuleId module_id(Caches& cache, void* module) {
 const char* c_name(PyObject* function) noexcept {
   if (function == nullptr) return nullptr;
   if (PyCFunction_Check(function)) return reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name;
-  if (Py_IS_TYPE(function, &PyMethodDescr_Type)) return reinterpret_cast<PyMethodDescrObject*>(function)->d_method->ml_name;
-  if (Py_IS_TYPE(function, &PyWrapperDescr_Type)) return reinterpret_cast<PyWrapperDescrObject*>(function)->d_base->name;
+  if (Py_IS_TYPE(function, &PyMethodDescr_Type))
+    return reinterpret_cast<PyMethodDescrObject*>(function)->d_method->ml_name;
+  if (Py_IS_TYPE(function, &PyWrapperDescr_Type))
+    return reinterpret_cast<PyWrapperDescrObject*>(function)->d_base->name;
   return nullptr;
 }
 
@@ -282,7 +287,8 @@ void capture_site(void* floor, const char* op_name, SiteCapture* capture) noexce
 void capture_python_stack(std::vector<SiteId>* stack) {
   Caches& cache = caches();
   for (const _PyInterpreterFrame* frame = innermost(); frame != nullptr; frame = frame->previous) {
-    if (complete(frame) && (flags_of(cache, frame->f_code) & kOwn) == 0) stack->insert(stack->begin(), site_of(cache, frame));
+    if (complete(frame) && (flags_of(cache, frame->f_code) & kOwn) == 0)
+      stack->insert(stack->begin(), site_of(cache, frame));
   }
 }
 

@@ -68,7 +68,8 @@ class Builder {
     }
     if (graph_.flight.first() == 1) {
       throw UntrackedTensorError(
-          "This tensor was never seen by the trace: no op inside it made, changed or read it. Diagnose a tensor that was "
+          "This tensor was never seen by the trace: no op inside it made, changed or read it. Diagnose a tensor that "
+          "was "
           "computed while the trace was active, or move the code that makes it inside the `with` block.");
     }
     steps_.describe(target_.facts, target_.bad, &diagnosis_.target);
@@ -104,10 +105,17 @@ class Builder {
       return Origin::kInput;
     }
     switch (record.origin) {
-      case OriginKind::kConstant: culprit->origin_label = "a literal in the program"; return Origin::kConstant;
-      case OriginKind::kUninitialized: culprit->origin_label = "memory that was never written"; return Origin::kUninitialized;
-      case OriginKind::kExternal: culprit->origin_detail = "external write"; break;
-      default: break;
+      case OriginKind::kConstant:
+        culprit->origin_label = "a literal in the program";
+        return Origin::kConstant;
+      case OriginKind::kUninitialized:
+        culprit->origin_label = "memory that was never written";
+        return Origin::kUninitialized;
+      case OriginKind::kExternal:
+        culprit->origin_detail = "external write";
+        break;
+      default:
+        break;
     }
     const TensorFacts& facts = record.outputs[0].facts;
     const StorageLabel label = view_.label(facts.storage);
@@ -145,7 +153,8 @@ class Builder {
     if (is_origin && culprit.origin_label.empty()) {
       const OperatorInfo& op = graph_.tables.operators.get(shown->record->op);
       culprit.origin_label = "argument " + std::to_string(record.origin_arg) + " of " + std::string(op.short_name());
-      if (record.origin_arg < op.arguments.size()) culprit.origin_label += " (" + op.arguments[record.origin_arg].name + ")";
+      if (record.origin_arg < op.arguments.size())
+        culprit.origin_label += " (" + op.arguments[record.origin_arg].name + ")";
     }
     if (culprit.origin_detail == "external write" && record.last_writer != 0) {
       culprit.doubt = "";
@@ -183,7 +192,8 @@ class Builder {
       }
     }
     if (number) {
-      reasons.push_back("on the way the value was a Python number; it was taken for the last such number that item() gave");
+      reasons.push_back(
+          "on the way the value was a Python number; it was taken for the last such number that item() gave");
     }
     if (folded > 0) {
       reasons.push_back("the history was long: " + std::to_string(folded) +
@@ -274,7 +284,8 @@ class Builder {
       const Geometry& geometry = visit.record->outputs[shown].facts.geometry;
       if (k < chain.size() && chain[k] >= 0 && chain[k] < geometry.numel()) step.element = geometry.index_of(chain[k]);
       step.transition = transition_between(k == 0 ? nullptr : &before, relevant_counts(visit));
-      if (k == 0 && culprit->origin != Origin::kOp && culprit->origin != Origin::kConstant) step.transition = Transition::kNone;
+      if (k == 0 && culprit->origin != Origin::kOp && culprit->origin != Origin::kConstant)
+        step.transition = Transition::kNone;
       if (elements_ != nullptr) (*elements_)[step.seq] = visit.record->outputs[shown].bad.all();
       before = relevant_counts(visit);
       if (visit.next != nullptr) {
@@ -289,8 +300,9 @@ class Builder {
         if (view == via_ && k + 1 == hops.size()) {
           seen.counts = diagnosis_.target.counts;
         } else {
-          seen.counts = counts_of(graph_.shadow.expected(view->outputs[0].facts.storage, view->outputs[0].facts.geometry),
-                                  view->outputs[0].facts.geometry);
+          seen.counts =
+              counts_of(graph_.shadow.expected(view->outputs[0].facts.storage, view->outputs[0].facts.geometry),
+                        view->outputs[0].facts.geometry);
           if (seen.counts.finite()) {  // overwritten since: as far as we know it held what was written
             const std::int64_t numel = seen.counts.numel;
             seen.counts = counts;
@@ -341,15 +353,16 @@ class Builder {
         const InputRecord& input = reader.record->inputs[reader_input(visit)];
         bool mapped = true;
         const std::size_t o = shown_output(reader);
-        const Relation relation =
-            input.scalar ? Relation::everything()
-                         : relate(graph_.tables.operators.get(reader.record->op), *reader.record, o, reader_input(visit), &mapped);
+        const Relation relation = input.scalar ? Relation::everything()
+                                               : relate(graph_.tables.operators.get(reader.record->op), *reader.record,
+                                                        o, reader_input(visit), &mapped);
         for (const ReadEdge& edge : input.edges) {
           if (edge.writer != visit.record || !theirs.empty()) continue;
-          const ElementSet sources = input.scalar || wanted.empty()
-                                         ? edge.elements
-                                         : relation.sources(wanted, edge.elements, reader.record->outputs[o].facts.geometry.sizes,
-                                                            input.facts.geometry.sizes);
+          const ElementSet sources =
+              input.scalar || wanted.empty()
+                  ? edge.elements
+                  : relation.sources(wanted, edge.elements, reader.record->outputs[o].facts.geometry.sizes,
+                                     input.facts.geometry.sizes);
           theirs = input.scalar ? ElementSet::range(0, 1) : writer_elements(edge, input.facts.geometry, sources);
         }
       }
@@ -395,7 +408,8 @@ class Builder {
     const StorageLabel label = view_.label(target_.facts.storage);
     if (!label.name.empty() || target_.facts.is_parameter) {
       culprit.origin = Origin::kParameter;
-      culprit.origin_label = label.name.empty() ? "a parameter" : (label.buffer ? "buffer " : "parameter ") + label.name;
+      culprit.origin_label =
+          label.name.empty() ? "a parameter" : (label.buffer ? "buffer " : "parameter ") + label.name;
     } else {
       culprit.origin = Origin::kInput;
       culprit.origin_label = "a tensor from before the trace";
@@ -404,7 +418,8 @@ class Builder {
     graph_.flight.backwards(graph_.flight.first(), graph_.flight.end(), [&](const FlightOp& op) {
       if (!view_.visible(op.seq)) return true;
       for (const FlightTensor& tensor : op.tensors) {
-        if (!refers_to(tensor, target_) || tensor.role == TensorRole::kRead || tensor.role == TensorRole::kAlias) continue;
+        if (!refers_to(tensor, target_) || tensor.role == TensorRole::kRead || tensor.role == TensorRole::kAlias)
+          continue;
         written = true;
         if (tensor.role == TensorRole::kUninitialized) {
           culprit.origin = Origin::kUninitialized;
@@ -422,8 +437,10 @@ class Builder {
     const bool read = first_reader(&reader);
     if (!written && !read) {
       throw UntrackedTensorError(
-          "This tensor was never seen by the trace: no op inside it made, changed or read it. Its values are non-finite "
-          "already; diagnose a tensor that was computed while the trace was active, or move the code that makes it inside "
+          "This tensor was never seen by the trace: no op inside it made, changed or read it. Its values are "
+          "non-finite "
+          "already; diagnose a tensor that was computed while the trace was active, or move the code that makes it "
+          "inside "
           "the `with` block.");
     }
     if (read && !written) culprit.step = std::move(reader);
@@ -465,7 +482,8 @@ class Builder {
   const OpRecord* via_ = nullptr;
   History history_;
   Diagnosis diagnosis_;
-  std::map<std::tuple<std::string, std::string, Phase, std::string, std::string, Origin, StorageKey>, std::size_t> merged_;
+  std::map<std::tuple<std::string, std::string, Phase, std::string, std::string, Origin, StorageKey>, std::size_t>
+      merged_;
 };
 
 }  // namespace

@@ -16,28 +16,28 @@ namespace sherlorch {
 // The tensor asked about, looked at by the adapter just now.
 struct Target {
   TensorFacts facts;
-  BadElements bad;           // narrowed to one element where the caller asked for one
-  std::uint8_t tag = 0;      // address_tag() of its memory
+  BadElements bad;       // narrowed to one element where the caller asked for one
+  std::uint8_t tag = 0;  // address_tag() of its memory
   std::int64_t numel = 0;
-  std::string dtype;         // "torch.float32"
-  std::string device;        // "cpu"
+  std::string dtype;   // "torch.float32"
+  std::string device;  // "cpu"
 };
 
 // A parameter or buffer that the front knows by name.
 struct StorageLabel {
-  std::string name;   // "net.4.running_var"; "" if unknown
+  std::string name;  // "net.4.running_var"; "" if unknown
   bool buffer = false;
 };
 
 // Whose question it is: the window on the recording, and names that the core cannot know.
 struct View {
-  std::function<bool(OpSeq)> visible;                  // the op lies in the trace that asks
-  std::function<bool(OpSeq)> names_modules;            // ops of which module paths are told
+  std::function<bool(OpSeq)> visible;        // the op lies in the trace that asks
+  std::function<bool(OpSeq)> names_modules;  // ops of which module paths are told
   std::function<StorageLabel(StorageKey)> label;
-  std::function<std::string(std::uint8_t)> dtype_text;   // c10::ScalarType -> "torch.float32"
-  std::function<std::string(ThreadId)> thread_text;      // "" for the main thread
-  bool sites = true;                                   // file:line wanted
-  bool scans_views = false;                            // views were scanned, too
+  std::function<std::string(std::uint8_t)> dtype_text;  // c10::ScalarType -> "torch.float32"
+  std::function<std::string(ThreadId)> thread_text;     // "" for the main thread
+  bool sites = true;                                    // file:line wanted
+  bool scans_views = false;                             // views were scanned, too
   std::uint64_t total_ops = 0;
   std::vector<BlindSpot> blind_spots;
 };

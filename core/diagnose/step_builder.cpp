@@ -58,7 +58,8 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
   step.seq = record.seq;
   if (record.op != 0) name(record.op, &step);
   step.location = location(record.site);
-  if (record.module != 0 && view_.names_modules(record.seq)) step.module_path = graph_.tables.modules.name(record.module);
+  if (record.module != 0 && view_.names_modules(record.seq))
+    step.module_path = graph_.tables.modules.name(record.module);
   step.phase = record.phase;
   if (record.autograd_node != 0) step.autograd_node = graph_.tables.strings.get(record.autograd_node);
   step.thread_name = view_.thread_text(record.thread);

@@ -131,8 +131,7 @@ OpSeq FlightRecorder::find_forward(ThreadId thread, std::uint32_t sequence, OpSe
     const auto distance = static_cast<std::int32_t>(sequence - header.sequence);
     if (distance < 0) {
       high = probe;
-    } else if (static_cast<std::uint32_t>(distance) < header.nodes ||
-               (header.nodes == 255 && distance < (1 << 20))) {
+    } else if (static_cast<std::uint32_t>(distance) < header.nodes || (header.nodes == 255 && distance < (1 << 20))) {
       // An op that made 255 nodes or more reaches up to the next op's number; the next op of the thread would have
       // matched first if the number were its own, because the search keeps to the right.
       if (header.nodes < 255) return probe;

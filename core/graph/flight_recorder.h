@@ -54,15 +54,16 @@ struct FlightHeader {
   OperatorId op = 0;
   SiteId site = 0;
   ModuleId module = 0;
-  ThreadId thread = 0;         // 16 bits are kept
+  ThreadId thread = 0;  // 16 bits are kept
   Phase phase = Phase::kForward;
   bool nonfinite = false;      // something that it wrote was non-finite
   bool absorbed = false;       // read something known to be non-finite and wrote only finite values
   std::uint32_t sequence = 0;  // autograd's sequence number of this thread before the op (low 32 bits)
-  std::uint32_t nodes = 0;     // how many autograd nodes it made: they have the numbers sequence, sequence + 1, ...; 255 is "or more"
+  std::uint32_t nodes =
+      0;  // how many autograd nodes it made: they have the numbers sequence, sequence + 1, ...; 255 is "or more"
   std::uint32_t node_sequence = 0;  // backward: sequence number of the node inside which it ran
   std::uint16_t node_thread = 0;    // backward: torch's logical id of the thread of that node's forward op; 0: none
-  float largest = 0;           // largest magnitude written
+  float largest = 0;                // largest magnitude written
 };
 
 struct FlightOp : FlightHeader {
@@ -123,9 +124,9 @@ class FlightRecorder {
   // The same, oldest first.
   void forwards(OpSeq begin, OpSeq end, const std::function<bool(const FlightOp&)>& f) const;
 
-  // The op of this thread (torch's logical id is mapped by the adapter; here it is ThreadId) that made the autograd node
-  // with this sequence number, looking only at ops before `before`; 0 if the recorder no longer holds it.
-  // Cost: a binary search, since sequence numbers of one thread never fall.
+  // The op of this thread (torch's logical id is mapped by the adapter; here it is ThreadId) that made the autograd
+  // node with this sequence number, looking only at ops before `before`; 0 if the recorder no longer holds it. Cost: a
+  // binary search, since sequence numbers of one thread never fall.
   OpSeq find_forward(ThreadId thread, std::uint32_t sequence, OpSeq before) const noexcept;
 
   std::size_t capacity() const noexcept { return mask_ + 1; }

@@ -30,7 +30,7 @@ struct TensorFacts {
   std::uint16_t arg = 0;         // index of the schema's argument (of the return value, for an output that is none)
   std::uint16_t list_index = 0;  // position inside a list argument
   StorageKey storage = 0;
-  Geometry geometry;             // item_size, sizes and strides as the op saw them
+  Geometry geometry;  // item_size, sizes and strides as the op saw them
   DType dtype = DType::kOther;
   std::uint8_t scalar_type = 0;  // c10::ScalarType, for the name of types that cannot be non-finite
   bool is_parameter = false;     // a leaf that requires grad
@@ -46,8 +46,8 @@ struct ScalarArg {
   enum class Kind : std::uint8_t { kInt, kDouble, kBool, kIntList, kNone };
   std::uint16_t arg = 0;  // index of the schema's argument
   Kind kind = Kind::kNone;
-  std::int64_t i = 0;     // kInt, kBool
-  double d = 0;           // kDouble
+  std::int64_t i = 0;              // kInt, kBool
+  double d = 0;                    // kDouble
   std::vector<std::int64_t> list;  // kIntList
 };
 
@@ -83,14 +83,14 @@ struct OutputRecord {
 
 // What was read off the operands of a culprit while it was still on the stack.
 struct OperandSample {
-  std::uint16_t input = 0;   // index into inputs, for tensors
-  bool is_slice = false;     // the output element depends on many elements: min/max/sum/count are set, value is not
-  bool available = true;     // false: overwritten by an in-place op before it could be read
+  std::uint16_t input = 0;  // index into inputs, for tensors
+  bool is_slice = false;    // the output element depends on many elements: min/max/sum/count are set, value is not
+  bool available = true;    // false: overwritten by an in-place op before it could be read
   double value = 0;
   double min = 0, max = 0, sum = 0;
   std::int64_t count = 0;
-  std::int64_t bad = 0;      // non-finite ones among them
-  bool complete = true;      // false: the slice was long and only its beginning was read
+  std::int64_t bad = 0;  // non-finite ones among them
+  bool complete = true;  // false: the slice was long and only its beginning was read
 };
 struct WitnessSample {
   std::uint16_t output = 0;
@@ -106,9 +106,9 @@ struct OperandRange {
 };
 
 enum class OpKind : std::uint8_t {
-  kOp,        // an operator of the user's program
-  kView,      // gave another view of bad memory; wrote nothing
-  kOrigin,    // not an op: memory that was bad before any op touched it (see origin)
+  kOp,      // an operator of the user's program
+  kView,    // gave another view of bad memory; wrote nothing
+  kOrigin,  // not an op: memory that was bad before any op touched it (see origin)
 };
 
 enum class OriginKind : std::uint8_t { kNone, kInput, kConstant, kUninitialized, kExternal };
@@ -123,24 +123,24 @@ class OpRecord {
   Phase phase = Phase::kForward;
   OpKind kind = OpKind::kOp;
   OriginKind origin = OriginKind::kNone;
-  bool constant_nan = false;    // a NaN among its Python numbers
-  bool unmapped = false;        // it has bad inputs and no element map: every output element was taken to depend on all
+  bool constant_nan = false;  // a NaN among its Python numbers
+  bool unmapped = false;      // it has bad inputs and no element map: every output element was taken to depend on all
 
   // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
-  std::uint32_t autograd_node = 0;     // string id; 0: none
-  bool engine_work = false;            // between nodes: hooks, fan-out additions, undone broadcasts
-  std::int64_t node_sequence = -1;     // sequence number of that node
-  OperatorId forward_op = 0;           // the forward op whose backward this is, if the recorder still held it
+  std::uint32_t autograd_node = 0;  // string id; 0: none
+  bool engine_work = false;         // between nodes: hooks, fan-out additions, undone broadcasts
+  std::int64_t node_sequence = -1;  // sequence number of that node
+  OperatorId forward_op = 0;        // the forward op whose backward this is, if the recorder still held it
   OpSeq forward_seq = 0;
 
   std::vector<InputRecord> inputs;
   std::vector<OutputRecord> outputs;
   std::vector<ScalarArg> args;
-  std::vector<SiteId> stack;           // outermost first; only for ops that introduced something
+  std::vector<SiteId> stack;  // outermost first; only for ops that introduced something
   std::vector<WitnessSample> witness;
-  std::vector<OperandRange> ranges;    // one an input
-  std::uint16_t origin_arg = 0;        // kOrigin: the argument of the first reader
-  OpSeq last_writer = 0;               // kOrigin, external: the op that had written these bytes, if the recorder knows
+  std::vector<OperandRange> ranges;  // one an input
+  std::uint16_t origin_arg = 0;      // kOrigin: the argument of the first reader
+  OpSeq last_writer = 0;             // kOrigin, external: the op that had written these bytes, if the recorder knows
 
   bool has_bad_input() const noexcept {
     for (const InputRecord& input : inputs) {

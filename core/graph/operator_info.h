@@ -10,7 +10,7 @@ namespace sherlorch {
 
 struct ArgumentInfo {
   std::string name;
-  bool is_tensor = false;   // Tensor, Tensor?, Tensor[] or Tensor?[]
+  bool is_tensor = false;  // Tensor, Tensor?, Tensor[] or Tensor?[]
   bool is_list = false;
   bool is_written = false;  // (a!): the op writes into it
 };

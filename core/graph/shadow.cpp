@@ -8,7 +8,9 @@ namespace sherlorch {
 namespace {
 
 // The geometry of a resident's writer output as it lies in this storage (see Resident::delta).
-const Geometry& geometry_of(const OpRecord& writer, std::uint16_t output) { return writer.outputs[output].facts.geometry; }
+const Geometry& geometry_of(const OpRecord& writer, std::uint16_t output) {
+  return writer.outputs[output].facts.geometry;
+}
 
 Geometry shifted(Geometry geometry, std::int64_t bytes) {
   geometry.offset += bytes;
@@ -20,13 +22,12 @@ bool same_layout(const Geometry& a, const Geometry& b) { return a == b; }
 // True if an element of `geometry` has a byte in [byte, byte + size).
 bool covers(const Geometry& geometry, std::int64_t byte, std::int64_t size) {
   if (geometry.linear_containing(byte) >= 0) return true;
-  return size > static_cast<std::int64_t>(geometry.item_size) &&
-         [&] {
-           for (std::int64_t b = byte; b < byte + size; b += geometry.item_size) {
-             if (geometry.linear_containing(b) >= 0) return true;
-           }
-           return false;
-         }();
+  return size > static_cast<std::int64_t>(geometry.item_size) && [&] {
+    for (std::int64_t b = byte; b < byte + size; b += geometry.item_size) {
+      if (geometry.linear_containing(b) >= 0) return true;
+    }
+    return false;
+  }();
 }
 
 // Elements of `mine` (out of `live`) that have a byte inside `written`. A shortcut for the usual case, rows of memory.

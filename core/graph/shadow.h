@@ -25,8 +25,8 @@
 
 namespace sherlorch {
 
-// How the core holds a storage weakly without knowing torch: the adapter fills this in. A guard keeps the *address* of a
-// storage from being given to another one, and nothing else alive.
+// How the core holds a storage weakly without knowing torch: the adapter fills this in. A guard keeps the *address* of
+// a storage from being given to another one, and nothing else alive.
 struct StorageGuardOps {
   bool (*alive)(void* guard) noexcept = nullptr;          // somebody still owns the storage
   void (*release)(void* guard) noexcept = nullptr;        // gives the guard back
@@ -56,7 +56,8 @@ class Shadow {
   void erase(StorageKey storage, const Geometry& written);
   // `record` wrote output `output`, of which `bad` elements are non-finite. REQUIRES: open(storage) was called.
   // Takes the whole geometry out of older residents first.
-  void write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output, const ElementSet& bad);
+  void write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output,
+             const ElementSet& bad);
 
   // The same without taking anything out of the others: these elements of `record`'s output are in memory and nobody's.
   void add_resident(StorageKey storage, OpRecord* record, std::uint16_t output, const ElementSet& bad);

@@ -61,10 +61,9 @@ class ModuleTable {
   void forget(const void* module);
   void set_name(ModuleId id, std::string name);
   std::string name(ModuleId id) const;  // "" if it has none
-  // True until the module has a name or set_named() was called: the front is asked for a name once. Any thread, no lock.
-  bool needs_name(ModuleId id) const noexcept {
-    return id < kFlags && !named_[id].load(std::memory_order_relaxed);
-  }
+  // True until the module has a name or set_named() was called: the front is asked for a name once. Any thread, no
+  // lock.
+  bool needs_name(ModuleId id) const noexcept { return id < kFlags && !named_[id].load(std::memory_order_relaxed); }
   void set_named(ModuleId id) noexcept {
     if (id < kFlags) named_[id].store(true, std::memory_order_relaxed);
   }

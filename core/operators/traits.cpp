@@ -10,24 +10,23 @@ namespace {
 using Names = std::unordered_set<std::string_view>;
 
 // Memory as it was: scanning it would invent values. The deterministic mode fills it with NaN on purpose.
-const Names kUninitialized = {"empty",          "empty_like",        "empty_strided",     "empty_permuted", "new_empty",
-                              "new_empty_strided", "empty_quantized", "resize_",           "resize_as_",
-                              "_resize_output_", "resize",            "resize_as"};
+const Names kUninitialized = {"empty",      "empty_like",        "empty_strided",   "empty_permuted",
+                              "new_empty",  "new_empty_strided", "empty_quantized", "resize_",
+                              "resize_as_", "_resize_output_",   "resize",          "resize_as"};
 
 // Annotated as writing self, but what they write is sizes, strides or the storage pointer.
-const Names kMetadataOnly = {"set_",         "t_",          "transpose_",      "swapaxes_",     "swapdims_",
-                             "squeeze_",     "unsqueeze_",  "detach_",         "as_strided_",   "requires_grad_",
-                             "set_data",     "retain_grad", "_coalesced_",     "sparse_resize_",
-                             "sparse_resize_and_clear_"};
+const Names kMetadataOnly = {"set_",     "t_",          "transpose_",  "swapaxes_",      "swapdims_",
+                             "squeeze_", "unsqueeze_",  "detach_",     "as_strided_",    "requires_grad_",
+                             "set_data", "retain_grad", "_coalesced_", "sparse_resize_", "sparse_resize_and_clear_"};
 
 // The value is one of their Python numbers. (clamp is not here: a bound that is infinite bounds nothing.)
-const Names kFills = {"full",        "full_like",   "new_full",     "fill",         "fill_",        "masked_fill",
-                      "masked_fill_", "index_fill", "index_fill_",  "scatter",      "scatter_",     "scalar_tensor",
-                      "where",       "constant_pad_nd", "pad",      "nan_to_num",   "nan_to_num_"};
+const Names kFills = {"full",         "full_like",       "new_full",    "fill",       "fill_",      "masked_fill",
+                      "masked_fill_", "index_fill",      "index_fill_", "scatter",    "scatter_",   "scalar_tensor",
+                      "where",        "constant_pad_nd", "pad",         "nan_to_num", "nan_to_num_"};
 
 // Write self without reading it: what self held before is none of their business. (out= arguments are told by name.)
-const Names kOverwrites = {"copy_",   "fill_",      "zero_",      "normal_",      "uniform_", "random_", "bernoulli_",
-                           "cauchy_", "geometric_", "exponential_", "log_normal_", "copy"};
+const Names kOverwrites = {"copy_",      "fill_",   "zero_",      "normal_",      "uniform_",    "random_",
+                           "bernoulli_", "cauchy_", "geometric_", "exponential_", "log_normal_", "copy"};
 
 const Names kItems = {"item", "_local_scalar_dense"};
 

@@ -24,13 +24,20 @@ std::int64_t read_integer(const void* element, std::uint8_t scalar_type) noexcep
     return static_cast<std::int64_t>(value);
   };
   switch (scalar_type) {
-    case kByte: return load(std::uint8_t{});
-    case kChar: return load(std::int8_t{});
-    case kShort: return load(std::int16_t{});
-    case kInt: return load(std::int32_t{});
-    case kLong: return load(std::int64_t{});
-    case kBool: return load(std::uint8_t{}) != 0 ? 1 : 0;
-    default: return 0;
+    case kByte:
+      return load(std::uint8_t{});
+    case kChar:
+      return load(std::int8_t{});
+    case kShort:
+      return load(std::int16_t{});
+    case kInt:
+      return load(std::int32_t{});
+    case kLong:
+      return load(std::int64_t{});
+    case kBool:
+      return load(std::uint8_t{}) != 0 ? 1 : 0;
+    default:
+      return 0;
   }
 }
 
@@ -111,14 +118,16 @@ void BadOp::record() {
 // Reads all memory that will be needed, before the lock is taken.
 void BadOp::look() {
   for (CallTensor& output : call_.outputs) {
-    const bool wanted = output.role == TensorRole::kWrite || (call_.traits->literal && output.role == TensorRole::kAlias);
+    const bool wanted =
+        output.role == TensorRole::kWrite || (call_.traits->literal && output.role == TensorRole::kAlias);
     if (!wanted) continue;
     if (output.role == TensorRole::kAlias) recorder_.scan(&output);
     Seen& seen = outputs_.emplace_back();
     seen.tensor = &output;
     if (!output.nonfinite) continue;
     seen.looked = true;
-    seen.bad = bad_of(take_census(output.data, {output.sizes, output.dims}, {output.strides, output.dims}, output.dtype));
+    seen.bad =
+        bad_of(take_census(output.data, {output.sizes, output.dims}, {output.strides, output.dims}, output.dtype));
     seen.guard = recorder_.hooks_.acquire_guard(output.handle);
     bad_output_ |= seen.guard != nullptr;
   }
@@ -138,8 +147,8 @@ void BadOp::look_at_input(CallTensor* tensor, bool hidden) {
   if (readable && can_be_nonfinite(tensor->dtype)) {
     seen.looked = true;
     if (recorder_.scan(tensor)) {
-      seen.bad =
-          bad_of(take_census(tensor->data, {tensor->sizes, tensor->dims}, {tensor->strides, tensor->dims}, tensor->dtype));
+      seen.bad = bad_of(
+          take_census(tensor->data, {tensor->sizes, tensor->dims}, {tensor->strides, tensor->dims}, tensor->dtype));
       seen.additive_mask = is_additive_mask(*tensor, seen.bad);
       seen.guard = recorder_.hooks_.acquire_guard(tensor->handle);
     }
@@ -192,7 +201,8 @@ void BadOp::fill_args(OpRecord* record) const {
     ScalarArg arg;
     arg.arg = scalar.arg;
     switch (scalar.kind) {
-      case CallScalar::Kind::kNone: continue;
+      case CallScalar::Kind::kNone:
+        continue;
       case CallScalar::Kind::kInt:
         arg.kind = ScalarArg::Kind::kInt;
         arg.i = scalar.ints[0];

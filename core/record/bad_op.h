@@ -29,7 +29,7 @@ class BadOp {
   struct Seen {
     CallTensor* tensor = nullptr;
     BadElements bad;
-    bool looked = false;       // false: the memory could not be read, ask the shadow
+    bool looked = false;  // false: the memory could not be read, ask the shadow
     bool overwritten = false;
     bool additive_mask = false;  // only 0 and -Inf
     void* guard = nullptr;

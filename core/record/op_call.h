@@ -14,22 +14,22 @@ namespace sherlorch {
 
 struct CallTensor {
   StorageKey storage = 0;
-  void* handle = nullptr;           // the adapter's: from which it makes a storage guard
-  const void* data = nullptr;       // element 0; null if there are no bytes to read here
-  std::int64_t offset = 0;          // bytes from the start of the storage to element 0
+  void* handle = nullptr;      // the adapter's: from which it makes a storage guard
+  const void* data = nullptr;  // element 0; null if there are no bytes to read here
+  std::int64_t offset = 0;     // bytes from the start of the storage to element 0
   const std::int64_t* sizes = nullptr;
   const std::int64_t* strides = nullptr;  // elements
   std::int64_t numel = 0;
   std::uint32_t item_size = 0;
-  std::uint16_t arg = 0;            // schema argument (written arguments too), or index of the return value
+  std::uint16_t arg = 0;  // schema argument (written arguments too), or index of the return value
   std::uint16_t list_index = 0;
   std::uint8_t dims = 0;
   DType dtype = DType::kOther;
   std::uint8_t scalar_type = 0;
   TensorRole role = TensorRole::kRead;
-  bool contiguous = false;          // row-major without gaps
+  bool contiguous = false;  // row-major without gaps
   bool is_parameter = false;
-  bool fresh_return = false;        // an output that is a return value, not a written argument
+  bool fresh_return = false;  // an output that is a return value, not a written argument
   // Set when the content was already looked at before the op ran (in-place, first touch); see Recorder::before_write.
   bool bad_before = false;
 
@@ -42,9 +42,9 @@ struct CallScalar {
   enum class Kind : std::uint8_t { kNone, kInt, kDouble, kBool, kIntList };
   std::uint16_t arg = 0;
   Kind kind = Kind::kNone;
-  std::uint8_t count = 0;     // kIntList: how many of ints are set (longer lists are cut to kMaxInts)
-  std::uint8_t list_size = 0; // kIntList: its real length, saturating
-  double number = 0;          // kDouble
+  std::uint8_t count = 0;      // kIntList: how many of ints are set (longer lists are cut to kMaxInts)
+  std::uint8_t list_size = 0;  // kIntList: its real length, saturating
+  double number = 0;           // kDouble
   static constexpr int kMaxInts = 6;
   std::int64_t ints[kMaxInts] = {};  // kInt and kBool: ints[0]
 };
@@ -56,17 +56,17 @@ struct OpCall {
   ModuleId module = 0;
   ThreadId thread = 0;
   Phase phase = Phase::kForward;
-  std::uint64_t sequence = 0;       // autograd's next sequence number on this thread, before the op
-  std::uint64_t sequence_after = 0; // and after it
-  bool in_node = false;             // runs inside an autograd node of the backward pass, and is that node's own work
-  bool engine_work = false;         // runs in the engine between nodes
-  std::uint64_t node_sequence = 0;  // in_node or engine_work
-  ThreadId node_thread = 0;         // thread of the node's forward op; 0 unknown
-  const char* node_name = nullptr;  // "SqrtBackward0"
+  std::uint64_t sequence = 0;        // autograd's next sequence number on this thread, before the op
+  std::uint64_t sequence_after = 0;  // and after it
+  bool in_node = false;              // runs inside an autograd node of the backward pass, and is that node's own work
+  bool engine_work = false;          // runs in the engine between nodes
+  std::uint64_t node_sequence = 0;   // in_node or engine_work
+  ThreadId node_thread = 0;          // thread of the node's forward op; 0 unknown
+  const char* node_name = nullptr;   // "SqrtBackward0"
   bool has_nonfinite_scalar = false;
   std::span<CallTensor> inputs;
-  std::span<CallTensor> outputs;       // written arguments, then return values (fresh ones and views), then hidden writes
-  std::span<CallTensor> hidden_inputs; // read by ops nested inside it, and not among its inputs
+  std::span<CallTensor> outputs;  // written arguments, then return values (fresh ones and views), then hidden writes
+  std::span<CallTensor> hidden_inputs;  // read by ops nested inside it, and not among its inputs
   std::span<const CallScalar> scalars;
 };
 

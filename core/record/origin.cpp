@@ -19,12 +19,14 @@ struct LastWriter {
   bool uninitialized = false;
 };
 
-LastWriter last_writer(const FlightRecorder& flight, OpSeq begin, OpSeq end, const CallTensor& tensor, std::int64_t byte) {
+LastWriter last_writer(const FlightRecorder& flight, OpSeq begin, OpSeq end, const CallTensor& tensor,
+                       std::int64_t byte) {
   LastWriter last;
   const std::uint8_t tag = address_tag(tensor.data, tensor.offset);
   flight.backwards(begin, end, [&](const FlightOp& op) {
     for (const FlightTensor& written : op.tensors) {
-      if (written.storage != tensor.storage || written.tag != tag || byte < written.begin || byte >= written.end) continue;
+      if (written.storage != tensor.storage || written.tag != tag || byte < written.begin || byte >= written.end)
+        continue;
       if (written.role != TensorRole::kWrite && written.role != TensorRole::kUninitialized) continue;
       last = {op.seq, written.role == TensorRole::kUninitialized};
       return false;
@@ -112,8 +114,8 @@ void BadOp::enter_literal() {
     const CallTensor& tensor = *seen.tensor;
     TensorFacts facts = tensor_facts(tensor);
     // torch.tensor() allocates its memory by an op of its own just before; foreign memory has no such op.
-    const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
-                                        facts.geometry.begin_byte());
+    const LastWriter last =
+        last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor, facts.geometry.begin_byte());
     if (last.seq == 0) {
       ElementSet unexplained;
       const ElementSet all = seen.bad.all();
@@ -189,7 +191,8 @@ void BadOp::explain_first_touch(OpRecord* record) {
       origin->outputs.push_back(std::move(held));
       OpRecord* kept = graph_.store.add(std::move(origin));
       for (InputRecord& input : record->inputs) {
-        if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar) continue;
+        if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
+          continue;
         input.bad = kept->outputs[0].bad;
         ReadEdge edge;
         edge.writer = kept;

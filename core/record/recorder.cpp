@@ -40,13 +40,20 @@ FlightTensor flight_tensor(const CallTensor& tensor) noexcept {
 
 const char* blind_key(Blind blind) noexcept {
   switch (blind) {
-    case Blind::kRecorderError: return "recorder_error";
-    case Blind::kDevice: return "device";
-    case Blind::kNoStorage: return "no_storage";
-    case Blind::kUnmappedOp: return "unmapped_op";
-    case Blind::kCompiled: return "compiled";
-    case Blind::kTooManyDims: return "too_many_dims";
-    case Blind::kNumBlinds: break;
+    case Blind::kRecorderError:
+      return "recorder_error";
+    case Blind::kDevice:
+      return "device";
+    case Blind::kNoStorage:
+      return "no_storage";
+    case Blind::kUnmappedOp:
+      return "unmapped_op";
+    case Blind::kCompiled:
+      return "compiled";
+    case Blind::kTooManyDims:
+      return "too_many_dims";
+    case Blind::kNumBlinds:
+      break;
   }
   return "unknown";
 }
@@ -99,7 +106,8 @@ OpSeq Recorder::record(OpCall& call) noexcept {
     for (const CallTensor& tensor : call.outputs) cold |= maybe_shadowed(tensor.storage);
     cold |= !call.hidden_inputs.empty();
   }
-  if (cold) [[unlikely]] record_cold(call, &header);
+  if (cold) [[unlikely]]
+    record_cold(call, &header);
   const std::size_t inputs = call.inputs.size();
   graph_.flight.write(header, tensors, [&](std::size_t i) noexcept {
     return flight_tensor(i < inputs ? call.inputs[i] : call.outputs[i - inputs]);

@@ -31,11 +31,11 @@ struct RecorderHooks {
 
 // Counted reasons for which something was not seen.
 enum class Blind : std::uint8_t {
-  kRecorderError,    // an exception inside the recorder; the op was dropped
-  kDevice,           // a tensor on a device that is not read
-  kNoStorage,        // sparse without values, opaque, quantized, or a wrapper without an inner op
-  kUnmappedOp,       // a bad op without an element map: all its outputs were taken to depend on all its inputs
-  kCompiled,         // a compiled region ran as it is
+  kRecorderError,  // an exception inside the recorder; the op was dropped
+  kDevice,         // a tensor on a device that is not read
+  kNoStorage,      // sparse without values, opaque, quantized, or a wrapper without an inner op
+  kUnmappedOp,     // a bad op without an element map: all its outputs were taken to depend on all its inputs
+  kCompiled,       // a compiled region ran as it is
   kTooManyDims,
   kNumBlinds,
 };
@@ -55,7 +55,8 @@ class Recorder {
   // Called before an op that reads and overwrites this tensor runs, if first_touch(storage): bad values that it holds
   // already must be seen now or never.
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
-  // False if something has been written into this storage during the recording (or into one that shared its filter bit).
+  // False if something has been written into this storage during the recording (or into one that shared its filter
+  // bit).
   bool first_touch(StorageKey storage) const noexcept {
     const std::uint64_t bit = touch_bit(storage);
     return (touched_[bit >> 6].load(std::memory_order_relaxed) >> (bit & 63) & 1) == 0;
@@ -74,7 +75,8 @@ class Recorder {
   }
   std::uint64_t op_count() const noexcept { return ops_.load(std::memory_order_relaxed); }
 
-  // Scan what views show as well, though they write nothing (fast_shape_ops=False): for checking that nothing is missed.
+  // Scan what views show as well, though they write nothing (fast_shape_ops=False): for checking that nothing is
+  // missed.
   void set_scan_views(bool on) noexcept { scan_views_.store(on, std::memory_order_relaxed); }
 
   // A new recording begins after a time in which nobody looked: nothing is known of any storage.
@@ -87,13 +89,14 @@ class Recorder {
   Graph& graph() noexcept { return graph_; }
   const RecorderHooks& hooks() const noexcept { return hooks_; }
 
-
   // For tests: makes the next `n` cold records throw inside the recorder.
   void inject_failures(int n) noexcept { inject_failures_.store(n, std::memory_order_relaxed); }
 
  private:
   friend class BadOp;
-  static std::uint64_t touch_bit(StorageKey storage) noexcept { return (storage * 0x9e3779b97f4a7c15ull) >> 47; }  // 17 bits
+  static std::uint64_t touch_bit(StorageKey storage) noexcept {
+    return (storage * 0x9e3779b97f4a7c15ull) >> 47;
+  }  // 17 bits
   void touch(StorageKey storage) noexcept {
     const std::uint64_t bit = touch_bit(storage);
     std::atomic<std::uint64_t>& word = touched_[bit >> 6];

@@ -83,7 +83,8 @@ void BadOp::sample_witness(OpRecord* record) {
     // The first of each class, then the first ones.
     std::vector<std::int64_t> chosen;
     auto choose = [&](std::int64_t element) {
-      if (element >= 0 && chosen.size() < kElements && std::find(chosen.begin(), chosen.end(), element) == chosen.end()) {
+      if (element >= 0 && chosen.size() < kElements &&
+          std::find(chosen.begin(), chosen.end(), element) == chosen.end()) {
         chosen.push_back(element);
       }
     };

@@ -7,7 +7,6 @@ import pathlib
 from types import ModuleType
 
 import pytest
-
 import sherlorch
 
 HERE = pathlib.Path(__file__).parent
