@@ -192,7 +192,7 @@ class Builder {
       }
     }
     if (number) {
-      reasons.push_back(
+      reasons.emplace_back(
           "on the way the value was a Python number; it was taken for the last such number that item() gave");
     }
     if (folded > 0) {

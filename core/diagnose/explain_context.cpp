@@ -111,6 +111,7 @@ std::optional<Operand> merged_operand(const OpFacts& facts, std::string_view nam
 }
 
 void take_operand(Known& known) {
+  if (!known.operand) return;
   const Operand& operand = *known.operand;
   known.overwritten = operand.overwritten;
   known.form = Known::Form::kUnread;
@@ -148,7 +149,7 @@ void take_reading(const OperandReading& reading, Known& known) {
 }
 
 bool strip_prefix(std::string& text, std::string_view prefix) {
-  if (text.size() <= prefix.size() || text.compare(0, prefix.size(), prefix) != 0) return false;
+  if (text.size() <= prefix.size() || !text.starts_with(prefix)) return false;
   text.erase(0, prefix.size());
   return true;
 }

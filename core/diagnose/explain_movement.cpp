@@ -56,9 +56,9 @@ std::string cast_subject(const Context& context) {
 // --- literals
 
 Known literal(const Context& context) {
-  const Known value = context.get({"value", "fill_value", "s"});
+  Known value = context.get({"value", "fill_value", "s"});
   if (!value.absent()) return value;
-  const Known self = context.self();
+  Known self = context.self();
   if (self.point() && self.operand && self.operand->is_scalar && !std::isfinite(self.value)) return self;
   return context.get({"other"});
 }

@@ -82,7 +82,7 @@ std::string Limits::ends() const { return known() ? name + " ends at " + largest
 
 Limits limits_of(std::string_view dtype) {
   constexpr std::string_view kPrefix = "torch.";
-  if (dtype.substr(0, kPrefix.size()) == kPrefix) dtype.remove_prefix(kPrefix.size());
+  if (dtype.starts_with(kPrefix)) dtype.remove_prefix(kPrefix.size());
   Limits limits;
   limits.name = dtype;
   for (const TypeRow& row : kTypes) {

@@ -73,7 +73,7 @@ const Kernels* best_kernels() noexcept {
   return &kPortable;
 }
 
-[[maybe_unused]] const bool asked_the_machine = [] {
+[[maybe_unused]] const bool kAskedTheMachine = [] {
   current.store(best_kernels(), std::memory_order_relaxed);
   return true;
 }();

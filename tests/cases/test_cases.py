@@ -15,7 +15,8 @@ CASES = sorted(path for folder in ("original", "mechanism", "public") for path i
 
 def _scorer() -> ModuleType:
     spec = importlib.util.spec_from_file_location("score", HERE / "score.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
