@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "core/report/text_test_examples.h"
 
@@ -53,9 +52,7 @@ TEST(DotTest, NamesAreEscaped) {
 }
 
 TEST(DotTest, LongPathIsFolded) {
-  const std::clock_t start = std::clock();
   const std::string dot = to_dot(examples::long_path(100'000));
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1.0);
   EXPECT_LT(dot.size(), 40'000u);
   EXPECT_EQ(occurrences(dot, "shape=plaintext"), 2u);
 }

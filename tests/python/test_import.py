@@ -94,24 +94,17 @@ def test_no_torch_is_one_sentence(tmp_path: Path, python: Run) -> None:
     assert "pip install torch==2.13.0" in line
 
 
-def test_import_is_quick_and_brings_no_host_along(python: Run) -> None:
+def test_import_brings_no_host_along(python: Run) -> None:
     source = (
-        "import sys, time, torch\n"
-        "start = time.process_time()\n"
+        "import sys, torch\n"
         "import sherlorch\n"
         "sherlorch.trace\n"
-        "print(time.process_time() - start)\n"
         "heavy = {'rich', 'pytest', 'IPython', 'torch._dynamo', 'tensorboard', 'wandb', 'pdb'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
-    seconds = []
-    for _ in range(3):
-        ran = python("-c", source)
-        assert ran.returncode == 0, ran.stderr
-        took, heavy = ran.stdout.splitlines()
-        assert heavy == "[]"
-        seconds.append(float(took))
-    assert min(seconds) < 0.050, seconds
+    ran = python("-c", source)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "[]"
 
 
 def test_without_torch_loaded_the_import_does_not_load_it(python: Run) -> None:
