@@ -29,6 +29,12 @@ NOINLINE void* operator new(std::size_t size) { return count_and_allocate(size, 
 NOINLINE void* operator new(std::size_t size, std::align_val_t alignment) {
   return count_and_allocate(size, static_cast<std::size_t>(alignment));
 }
+// std::stable_sort allocates this way.
+NOINLINE void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size == 0 ? 1 : size);
+}
+NOINLINE void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 NOINLINE void operator delete(void* p) noexcept { std::free(p); }
 NOINLINE void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 NOINLINE void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
