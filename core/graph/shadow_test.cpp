@@ -1,0 +1,148 @@
+#include "core/graph/shadow.h"
+
+#include <gtest/gtest.h>
+
+#include "core/graph/graph_test_support.h"
+
+namespace sherlorch {
+namespace {
+
+using test::FakeStorage;
+using test::floats;
+
+class ShadowTest : public ::testing::Test {
+ protected:
+  // `record` becomes the shadow's alone.
+  OpRecord* write(StorageKey storage, OpSeq seq, const Geometry& geometry, const ElementSet& bad) {
+    OpRecord* record = test::add_record(store_, seq, geometry, bad);
+    ++storage_.guards;
+    shadow_.open(storage, &storage_);
+    shadow_.write(storage, geometry, record, 0, bad);
+    store_.release(record);
+    return record;
+  }
+  std::vector<ReadEdge> read(StorageKey storage, const Geometry& geometry, const ElementSet& bad) {
+    return shadow_.attribute(storage, geometry, bad, &unexplained_);
+  }
+
+  FakeStorage storage_;
+  OpStore store_;
+  Shadow shadow_{&store_, test::fake_guards()};
+  ElementSet unexplained_;
+};
+
+TEST_F(ShadowTest, AnUnknownStorageHasNoShadow) {
+  EXPECT_FALSE(shadow_.maybe_shadowed(42));
+  EXPECT_TRUE(read(42, floats({4}), ElementSet::range(0, 1)).empty());
+  EXPECT_EQ(unexplained_, ElementSet::range(0, 1));
+}
+
+TEST_F(ShadowTest, AReadThroughAViewFindsTheWriter) {
+  OpRecord* writer = write(1, 10, floats({3, 2}), ElementSet::range(2, 4));
+  Geometry column;  // column 1 of the 3 x 2 matrix
+  column.offset = 4;
+  column.item_size = 4;
+  column.sizes = {3};
+  column.strides = {8};
+  const auto edges = read(1, column, ElementSet::range(1, 2));
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].writer, writer);
+  EXPECT_EQ(edges[0].elements, ElementSet::range(1, 2));
+  EXPECT_TRUE(unexplained_.empty());
+}
+
+TEST_F(ShadowTest, AWriteThatCoversReplacesAndOneThatOverlapsStandsBeside) {
+  OpRecord* old_writer = write(1, 10, floats({6}), ElementSet::range(0, 6));
+  OpRecord* new_writer = write(1, 11, floats({2}, 2), ElementSet::range(0, 1));  // element 2 bad, element 3 good
+  const auto edges = read(1, floats({6}), ElementSet::range(0, 6));
+  ASSERT_EQ(edges.size(), 2u);
+  for (const ReadEdge& edge : edges) {
+    if (edge.writer == new_writer) {
+      EXPECT_EQ(edge.elements, ElementSet::range(2, 3));
+    } else {
+      EXPECT_EQ(edge.writer, old_writer);
+      EXPECT_EQ(edge.elements, set_union(ElementSet::range(0, 2), ElementSet::range(4, 6)));
+    }
+  }
+  EXPECT_EQ(unexplained_, ElementSet::range(3, 4));
+}
+
+TEST_F(ShadowTest, ARepairEndsTheShadowAndLetsGoOfEverything) {
+  write(1, 10, floats({4}), ElementSet::range(1, 2));
+  EXPECT_TRUE(shadow_.maybe_shadowed(1));
+  shadow_.erase(1, floats({4}));
+  EXPECT_FALSE(shadow_.maybe_shadowed(1));
+  EXPECT_EQ(store_.size(), 0u);
+  EXPECT_EQ(storage_.guards, 0);
+}
+
+TEST_F(ShadowTest, AStridedRepairTakesOnlyItsOwnBytes) {
+  OpRecord* writer = write(1, 10, floats({2, 2}), ElementSet::range(0, 4));
+  Geometry diagonal;
+  diagonal.item_size = 4;
+  diagonal.sizes = {2};
+  diagonal.strides = {12};
+  shadow_.erase(1, diagonal);
+  const auto edges = read(1, floats({4}), ElementSet::range(0, 4));
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].writer, writer);
+  EXPECT_EQ(edges[0].elements, ElementSet::range(1, 3));
+}
+
+TEST_F(ShadowTest, ElementsOfAnotherWidthAnswerByTheirBytes) {
+  Geometry complex_pair = contiguous_geometry(std::vector<std::int64_t>{2}, 8);
+  OpRecord* writer = write(1, 10, complex_pair, ElementSet::range(1, 2));
+  const auto edges = read(1, floats({4}), ElementSet::range(2, 3));  // the real part of element 1
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].writer, writer);
+}
+
+TEST_F(ShadowTest, ADeadStorageIsSweptAway) {
+  write(1, 10, floats({4}), ElementSet::range(0, 4));
+  storage_.alive = false;
+  shadow_.sweep();
+  EXPECT_TRUE(shadow_.empty());
+  EXPECT_EQ(store_.size(), 0u);
+  EXPECT_EQ(storage_.guards, 0);
+}
+
+TEST_F(ShadowTest, AViewIsFoundByItsGeometryIfItIsNewer) {
+  write(1, 10, floats({6}), ElementSet::range(0, 6));
+  OpRecord* view = test::add_record(store_, 12, floats({2, 3}), {});
+  shadow_.add_view(1, view);
+  store_.release(view);
+  EXPECT_EQ(shadow_.find_view(1, floats({2, 3}), 10), view);
+  EXPECT_EQ(shadow_.find_view(1, floats({2, 3}), 12), nullptr);
+  EXPECT_EQ(shadow_.find_view(1, floats({3, 2}), 10), nullptr);
+}
+
+TEST_F(ShadowTest, AnotherStorageOverTheSameMemoryAdoptsTheWriters) {
+  float memory[8] = {};
+  storage_.data = memory;
+  storage_.bytes = sizeof(memory);
+  OpRecord* writer = write(1, 10, floats({8}), ElementSet::range(5, 6));
+  std::int64_t offset = 0;
+  ASSERT_EQ(shadow_.find_by_address(memory + 4, 16, 2, &offset), 1u);
+  EXPECT_EQ(offset, 16);
+  FakeStorage other;
+  other.guards = 1;
+  shadow_.open(2, &other);
+  shadow_.adopt(2, 1, offset, floats({4}));
+  const auto edges = read(2, floats({4}), ElementSet::range(1, 2));
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].writer, writer);
+  EXPECT_EQ(edges[0].delta, 16);
+}
+
+// 10,000 rows written one by one: each write looks at its neighbours only.
+TEST_F(ShadowTest, ManyRowsKeepTheirOwnWriters) {
+  constexpr std::int64_t kRows = 10000;
+  for (std::int64_t row = 0; row < kRows; ++row) write(1, 100 + row, floats({4}, 4 * row), ElementSet::range(0, 1));
+  const auto edges = read(1, floats({4}, 4 * 777), ElementSet::range(0, 1));
+  ASSERT_EQ(edges.size(), 1u);
+  EXPECT_EQ(edges[0].writer->seq, 877u);
+  EXPECT_EQ(store_.size(), static_cast<std::size_t>(kRows));
+}
+
+}  // namespace
+}  // namespace sherlorch
