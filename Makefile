@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME
 
 SOURCES := $(shell find core adapter bindings include python cmake build_backend CMakeLists.txt pyproject.toml -type f \
   -not -name '*.pyc' -not -name '*_test.cpp')
-CPP_FILES = $(shell find core adapter bindings include bench tests -name '*.h' -o -name '*.cpp' -o -name '*.c')
+CPP_FILES = $(shell find core adapter bindings include bench tests examples -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PY_PATHS = python build_backend scripts tests bench examples
 
 .PHONY: demo test core-test sanitizer-test adapter-test python-test bench lint format clean install dev
