@@ -328,6 +328,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     call.node_sequence = container.sequence;
     call.node_thread = container.node_thread;
     call.node_name = container.record->name();
+    if (container.kind == OpenKind::kEngine) call.node_name += kEvaluateLength;
   }
   call.inputs = state.call_inputs;
   call.outputs = state.call_outputs;

@@ -51,9 +51,6 @@ void name_thread(ThreadId id) {
 
 bool is_optimizer_step(const char* name) noexcept { return std::strncmp(name, "Optimizer.step#", 15) == 0; }
 
-constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
-constexpr std::size_t kEvaluateLength = sizeof(kEvaluate) - 1;
-
 void* top_frame() noexcept { return frontend().top_frame != nullptr ? frontend().top_frame() : nullptr; }
 
 void push_container(ThreadState& state, const at::RecordFunction& record, OpenKind kind) {

@@ -1,5 +1,7 @@
 #include "adapter/session.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +55,11 @@ Session::Session() {
   hooks.scan_large = scan_large;
   hooks.on_introduced = [](OpSeq seq) noexcept { Session::get().trap(seq); };
   recorder_ = std::make_unique<Recorder>(hooks);
+  // A DataLoader worker is forked while other threads may be recording: the child must not inherit a lock that nobody
+  // will open.
+  pthread_atfork([] { Session::get().recorder().graph().mutex.lock(); },
+                 [] { Session::get().recorder().graph().mutex.unlock(); },
+                 [] { Session::get().recorder().graph().mutex.unlock(); });
 }
 
 void Session::add(Window* window) {

@@ -15,6 +15,10 @@
 
 namespace sherlorch {
 
+// How the engine names its own record around a node.
+inline constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
+inline constexpr std::size_t kEvaluateLength = sizeof(kEvaluate) - 1;
+
 enum class OpenKind : std::uint8_t {
   kOp,           // an operator whose tensors have bytes: it will be recorded, what is nested in it belongs to it
   kTransparent,  // an operator on wrappers (vmap, wrapper subclasses): an operator inside it has the bytes

@@ -70,7 +70,7 @@ class Builder {
       throw UntrackedTensorError(
           "This tensor was never seen by the trace: no op inside it made, changed or read it. Diagnose a tensor that "
           "was "
-          "computed while the trace was active, or move the code that makes it inside the `with` block.");
+          "computed while the trace was active, or move the code that makes it inside the trace.");
     }
     steps_.describe(target_.facts, target_.bad, &diagnosis_.target);
     diagnosis_.target.op_name = "tensor";
@@ -262,58 +262,76 @@ class Builder {
   }
 
   // The ops from `first` to the target, with the views in between, the transitions, and one chain of elements.
+  // Of a very long path the middle is left out, but for its transitions; Step::folded says how many ops are missing.
   void build_path(const Visit& first, Culprit* culprit) {
-    struct Hop {
-      const Visit* visit;
-      std::vector<const OpRecord*> views;  // through which the next op reads it
-    };
-    std::vector<Hop> hops;
-    for (const Visit* visit = &first; visit != nullptr; visit = visit->next) {
-      Hop hop{visit, {}};
-      const OpRecord* via = visit->next != nullptr ? visit->next->record->inputs[visit->next_input].via : via_;
-      for (; via != nullptr; via = via->inputs.empty() ? nullptr : via->inputs[0].via) hop.views.push_back(via);
-      std::reverse(hop.views.begin(), hop.views.end());
-      hops.push_back(std::move(hop));
-    }
-    const std::vector<std::int64_t> chain = element_chain(first);
+    // Chosen: more than anybody reads, few enough that 100,000 ops are diagnosed at once.
+    constexpr std::size_t kKeptAtEachEnd = 1000;
+    constexpr std::size_t kKeptTransitions = 200;
+    std::vector<const Visit*> hops;
+    for (const Visit* visit = &first; visit != nullptr; visit = visit->next) hops.push_back(visit);
+    const bool cut = hops.size() > 2 * kKeptAtEachEnd;
+    const std::vector<std::int64_t> chain = cut ? std::vector<std::int64_t>() : element_chain(hops);
     FinitenessCounts before;
+    std::size_t transitions = 0;
     for (std::size_t k = 0; k < hops.size(); ++k) {
-      const Visit& visit = *hops[k].visit;
+      const Visit& visit = *hops[k];
+      const FinitenessCounts relevant = relevant_counts(visit);
+      Transition transition = transition_between(k == 0 ? nullptr : &before, relevant);
+      before = relevant;
+      const bool end = k < kKeptAtEachEnd || k + kKeptAtEachEnd >= hops.size();
+      if (!end && (transition == Transition::kNone || ++transitions > kKeptTransitions)) {
+        culprit->path.back().folded += 1 + folded_after(visit);
+        continue;
+      }
       Step step = steps_.of_record(*visit.record, &visit.wanted);
       const std::size_t shown = shown_output(visit);
       const Geometry& geometry = visit.record->outputs[shown].facts.geometry;
       if (k < chain.size() && chain[k] >= 0 && chain[k] < geometry.numel()) step.element = geometry.index_of(chain[k]);
-      step.transition = transition_between(k == 0 ? nullptr : &before, relevant_counts(visit));
-      if (k == 0 && culprit->origin != Origin::kOp && culprit->origin != Origin::kConstant)
-        step.transition = Transition::kNone;
+      // What was bad before any op touched it was not made here.
+      const bool made_here = culprit->origin == Origin::kOp || culprit->origin == Origin::kConstant;
+      step.transition = k == 0 && !made_here ? Transition::kNone : transition;
+      step.folded = folded_after(visit);
       if (elements_ != nullptr) (*elements_)[step.seq] = visit.record->outputs[shown].bad.all();
-      before = relevant_counts(visit);
-      if (visit.next != nullptr) {
-        for (const ReadEdge& edge : visit.next->record->inputs[visit.next_input].edges) {
-          if (edge.writer == visit.record) step.folded += edge.folded;
-        }
-      }
-      const FinitenessCounts counts = step.counts;
       culprit->path.push_back(std::move(step));
-      for (const OpRecord* view : hops[k].views) {
-        Step seen = steps_.of_view(*view, BadElements());
-        if (view == via_ && k + 1 == hops.size()) {
-          seen.counts = diagnosis_.target.counts;
-        } else {
-          seen.counts =
-              counts_of(graph_.shadow.expected(view->outputs[0].facts.storage, view->outputs[0].facts.geometry),
-                        view->outputs[0].facts.geometry);
-          if (seen.counts.finite()) {  // overwritten since: as far as we know it held what was written
-            const std::int64_t numel = seen.counts.numel;
-            seen.counts = counts;
-            seen.counts.numel = numel;
-            seen.counts.first_nan.clear();
-            seen.counts.first_pos_inf.clear();
-            seen.counts.first_neg_inf.clear();
-          }
+      add_views(visit, culprit);
+    }
+  }
+
+  // Ops that the store has let go between this one and the next (see OpStore).
+  static std::uint64_t folded_after(const Visit& visit) {
+    if (visit.next == nullptr) return 0;
+    std::uint64_t folded = 0;
+    for (const ReadEdge& edge : visit.next->record->inputs[visit.next_input].edges) {
+      if (edge.writer == visit.record) folded += edge.folded;
+    }
+    return folded;
+  }
+
+  // The views through which the next op reads what this one wrote.
+  void add_views(const Visit& visit, Culprit* culprit) {
+    const bool last = visit.next == nullptr;
+    std::vector<const OpRecord*> views;
+    const OpRecord* via = last ? via_ : visit.next->record->inputs[visit.next_input].via;
+    for (; via != nullptr; via = via->inputs.empty() ? nullptr : via->inputs[0].via) views.push_back(via);
+    std::reverse(views.begin(), views.end());
+    const FinitenessCounts written = culprit->path.back().counts;
+    for (const OpRecord* view : views) {
+      Step step = steps_.of_view(*view, BadElements());
+      const TensorFacts& facts = view->outputs[0].facts;
+      if (view == via_ && last) {
+        step.counts = diagnosis_.target.counts;
+      } else {
+        step.counts = counts_of(graph_.shadow.expected(facts.storage, facts.geometry), facts.geometry);
+        if (step.counts.finite()) {  // overwritten since: as far as we know it held what was written
+          const std::int64_t numel = step.counts.numel;
+          step.counts = written;
+          step.counts.numel = numel;
+          step.counts.first_nan.clear();
+          step.counts.first_pos_inf.clear();
+          step.counts.first_neg_inf.clear();
         }
-        culprit->path.push_back(std::move(seen));
       }
+      culprit->path.push_back(std::move(step));
     }
   }
 
@@ -335,9 +353,7 @@ class Builder {
   }
 
   // One bad element of the target, followed back to `first`: an element of each op's output, culprit first; -1 unknown.
-  std::vector<std::int64_t> element_chain(const Visit& first) const {
-    std::vector<const Visit*> hops;
-    for (const Visit* visit = &first; visit != nullptr; visit = visit->next) hops.push_back(visit);
+  std::vector<std::int64_t> element_chain(const std::vector<const Visit*>& hops) const {
     std::vector<std::int64_t> chain(hops.size(), -1);
     ElementSet wanted;  // of the reader's output
     for (std::size_t k = hops.size(); k-- > 0;) {
@@ -441,7 +457,7 @@ class Builder {
           "non-finite "
           "already; diagnose a tensor that was computed while the trace was active, or move the code that makes it "
           "inside "
-          "the `with` block.");
+          "the trace.");
     }
     if (read && !written) culprit.step = std::move(reader);
     finish_unread(std::move(culprit));

@@ -61,7 +61,10 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
   if (record.module != 0 && view_.names_modules(record.seq))
     step.module_path = graph_.tables.modules.name(record.module);
   step.phase = record.phase;
-  if (record.autograd_node != 0) step.autograd_node = graph_.tables.strings.get(record.autograd_node);
+  if (record.autograd_node != 0) {
+    step.autograd_node = graph_.tables.strings.get(record.autograd_node);
+    if (record.engine_work) step.autograd_node += " (the engine around it)";
+  }
   step.thread_name = view_.thread_text(record.thread);
   std::size_t shown = 0;
   if (wanted != nullptr) {
