@@ -67,8 +67,19 @@ void add_scalar(ThreadState& state, Open& open, const c10::IValue& value, std::u
 }
 
 void note_kind(TensorKind kind) noexcept {
-  if (kind == TensorKind::kDevice) Session::get().recorder().count_blind(Blind::kDevice);
-  if (kind == TensorKind::kOpaque) Session::get().recorder().count_blind(Blind::kNoStorage);
+  Recorder& recorder = Session::get().recorder();
+  switch (kind) {
+    case TensorKind::kDevice:
+      return recorder.count_blind(Blind::kDevice);
+    case TensorKind::kOpaque:
+      return recorder.count_blind(Blind::kNoStorage);
+    case TensorKind::kNoValues:
+      return recorder.count_blind(Blind::kNoValues);
+    case TensorKind::kQuantized:
+      return recorder.count_blind(Blind::kQuantized);
+    default:
+      return;
+  }
 }
 
 // A Python number that torch has wrapped into a tensor (x + 1.5).

@@ -28,8 +28,10 @@ std::string blind_text(Blind blind, std::uint64_t count) {
              " without readable memory (opaque or sparse layouts) were not looked at";
     case Blind::kCompiled:
       return n + " calls into compiled code were not traced op by op";
-    case Blind::kTooManyDims:
-      return n + " tensors with too many dimensions were not looked at";
+    case Blind::kNoValues:
+      return n + (count == 1 ? " tensor" : " tensors") + " without values (meta or fake) were not looked at";
+    case Blind::kQuantized:
+      return n + (count == 1 ? " quantized tensor was" : " quantized tensors were") + " not looked at";
     default:
       return n;
   }

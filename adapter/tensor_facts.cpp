@@ -87,7 +87,7 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
   if (storage == nullptr) return is_wrapper(impl) ? TensorKind::kWrapper : TensorKind::kOpaque;
   const c10::DeviceType device = storage->device_type();
   if (device != c10::DeviceType::CPU) {
-    if (device == c10::DeviceType::Meta) return TensorKind::kNothing;
+    if (device == c10::DeviceType::Meta) return TensorKind::kNoValues;
     return TensorKind::kDevice;
   }
   const c10::ScalarType type = c10::typeMetaToScalarType(impl->dtype());
@@ -95,7 +95,8 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
   if (impl->key_set().has(c10::DispatchKey::Python) && bytes == nullptr && storage->nbytes() != 0) {
     return TensorKind::kWrapper;
   }
-  if (impl->has_symbolic_sizes_strides()) return TensorKind::kNothing;
+  if (impl->has_symbolic_sizes_strides()) return TensorKind::kNoValues;
+  if (c10::isQIntType(type)) return TensorKind::kQuantized;
   tensor->storage = reinterpret_cast<StorageKey>(storage);
   tensor->handle = storage;
   tensor->dtype = dtype_of(type);

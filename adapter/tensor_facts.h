@@ -14,7 +14,9 @@ namespace sherlorch {
 
 enum class TensorKind : std::uint8_t {
   kBytes,    // dense memory of this process: filled in
-  kNothing,  // nothing to look at (undefined, meta, fake)
+  kNothing,    // undefined
+  kNoValues,   // meta and fake tensors: a shape and no values
+  kQuantized,
   kDevice,   // on a device that is not read
   kOpaque,   // sparse without values, mkldnn, ...: cannot be read
   kWrapper,  // a tensor around another one (vmap, grad, wrapper subclass): an inner op has the bytes

@@ -46,12 +46,14 @@ const char* blind_key(Blind blind) noexcept {
       return "device";
     case Blind::kNoStorage:
       return "no_storage";
+    case Blind::kNoValues:
+      return "no_values";
+    case Blind::kQuantized:
+      return "quantized";
     case Blind::kUnmappedOp:
       return "unmapped_op";
     case Blind::kCompiled:
       return "compiled";
-    case Blind::kTooManyDims:
-      return "too_many_dims";
     case Blind::kNumBlinds:
       break;
   }

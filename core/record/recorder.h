@@ -33,10 +33,11 @@ struct RecorderHooks {
 enum class Blind : std::uint8_t {
   kRecorderError,  // an exception inside the recorder; the op was dropped
   kDevice,         // a tensor on a device that is not read
-  kNoStorage,      // sparse without values, opaque, quantized, or a wrapper without an inner op
+  kNoStorage,      // opaque layouts, sparse tensors without values
+  kNoValues,       // meta and fake tensors
+  kQuantized,
   kUnmappedOp,     // a bad op without an element map: all its outputs were taken to depend on all its inputs
   kCompiled,       // a compiled region ran as it is
-  kTooManyDims,
   kNumBlinds,
 };
 const char* blind_key(Blind blind) noexcept;

@@ -10,7 +10,7 @@ import pytest
 import sherlorch
 
 HERE = pathlib.Path(__file__).parent
-CASES = sorted(path for folder in ("original", "mechanism", "public") for path in (HERE / folder).glob("*.py"))
+CASES = sorted(path for folder in ("original", "mechanism", "public", "more") for path in (HERE / folder).glob("*.py"))
 
 
 def _scorer() -> ModuleType:
