@@ -18,7 +18,7 @@ def test_what_could_not_be_read_is_counted_and_named() -> None:
             torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).clone()
         bad = torch.log(torch.zeros(2))
     report = tracker.diagnose(bad)
-    assert {spot["kind"] for spot in report.blind_spots} == {"no_values", "no_storage", "quantized"}
+    assert {spot.kind for spot in report.blind_spots} == {"no_values", "no_storage", "quantized"}
     text = str(report)
     assert "without values (meta or fake)" in text
     assert "opaque or sparse layouts" in text
