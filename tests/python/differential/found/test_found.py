@@ -1,0 +1,101 @@
+"""What the random programs have found, as small tests. One that fails still says why, and is strict: mend, and unmark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import sherlorch
+
+FILE = "/differential/found.py"
+
+
+def traced(source: str, file: str = FILE, *, deterministic: bool = False) -> tuple[sherlorch.ProvenanceTracker, Any]:
+    env = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
+    torch.use_deterministic_algorithms(deterministic)
+    try:
+        with sherlorch.trace() as tracker:
+            exec(compile(source, file, "exec"), env)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    return tracker, env
+
+
+def blamed(source: str, name: str) -> list[tuple[str, int]]:
+    tracker, env = traced(source)
+    culprits = tracker.diagnose(env[name]).culprits
+    return [(culprit.origin, int(culprit.location.rpartition(":")[2])) for culprit in culprits]
+
+
+@pytest.mark.xfail(
+    reason="BadOp::explain_first_touch takes the memory of a literal for unwritten (lift_fresh counts as an alias, the "
+    "empty before it as the last to hand it out), and hangs the origin on the out argument, which no map reads: the "
+    "culprit is lost and the report says ok"
+)
+@pytest.mark.parametrize("text", ["torch.div(x, x, out=x)", "torch.log(x, out=x)"])
+def test_out_is_the_input(text: str) -> None:
+    assert blamed(f"x = torch.tensor([0.0, 1.0, 0.0])\n{text}\n", "x") == [("op", 2)]
+
+
+@pytest.mark.xfail(
+    reason="BadOp::explain_first_touch: lift_fresh does not count as a write, so the literal's memory is taken for "
+    "uninitialized"
+)
+@pytest.mark.parametrize("text", ["x.log_()", "x.div_(x)", "x[0].log_()"])
+def test_in_place_on_a_literal(text: str) -> None:
+    assert blamed(f"x = torch.tensor([0.0, 1.0, 0.0])\n{text}\n", "x") == [("op", 2)]
+
+
+LOST = (
+    "BadOp::explain_first_touch: what an op writes without reading what was there is not the fault of memory that was "
+    "unwritten before; the origin hangs on an argument that no map reads, and the culprit is lost"
+)
+
+
+@pytest.mark.xfail(reason=LOST)
+@pytest.mark.parametrize("memory", ["torch.empty(3)", "torch.tensor([1.0, 1.0, 1.0])"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.div(y, y, out=x)",
+        "x.index_fill_(0, torch.tensor([2]), nan)",
+        "x.masked_fill_(torch.tensor([True, False, False]), nan)",
+    ],
+)
+def test_written_without_reading(memory: str, text: str) -> None:
+    assert [line for _, line in blamed(f"y = torch.zeros(3)\nx = {memory}\n{text}\n", "x")] == [3]
+
+
+ASSIGNMENTS = ["x[1:]", "x[1]", "x[...]", "x[torch.tensor([0, 1])]", "x[x == 0]"]
+
+
+@pytest.mark.xfail(
+    reason="torch makes the scalar of x[...] = number without the dispatcher, so nobody wrote it: an origin 'input' "
+    "instead of a literal"
+)
+@pytest.mark.parametrize("text", ASSIGNMENTS)
+def test_assigned_infinity_is_asked_for(text: str) -> None:
+    assert blamed(f"x = torch.zeros(3)\n{text} = -inf\n", "x") == []
+
+
+@pytest.mark.xfail(reason="as above: the origin is 'input', not 'constant'")
+@pytest.mark.parametrize("text", ASSIGNMENTS)
+def test_assigned_nan_is_a_constant(text: str) -> None:
+    assert blamed(f"x = torch.zeros(3)\n{text} = nan\n", "x") == [("constant", 2)]
+
+
+@pytest.mark.xfail(
+    reason="bindings/python_stack.cpp, CodeEntry::is: code object, line table and file name of another program can lie "
+    "at the same addresses, with the same first line; the line of the code that is gone is reported"
+)
+def test_lines_of_code_that_took_anothers_address() -> None:
+    wrong = 0
+    for blank in range(300):
+        before = "y = torch.ones(2); z = y + 1\n" * (blank % 7)
+        source = before + "\n" * (blank % 3) + "x = torch.zeros(3)\nx = x.log()\n"
+        tracker, env = traced(source)
+        (culprit,) = tracker.diagnose(env["x"]).culprits
+        wrong += culprit.location != f"{FILE}:{blank % 7 + blank % 3 + 2}"
+    assert wrong == 0
