@@ -89,7 +89,8 @@ Verdict explain_origin(const Context& context) {
       result.help = "Look at how the constant is computed outside of torch: a division by a count of 0 is common.";
       break;
     case Origin::kUninitialized:
-      result.headline = label + " holds " + held;
+      // a label of its own says already that nobody wrote it
+      result.headline = label + (facts.origin_label.empty() ? " was never written; it holds " : " holds ") + held;
       result.explanation =
           "torch.empty (or new_empty, empty_like, resize_) hands out memory as it is. Whatever was in "
           "it before is read here by " +
