@@ -6,9 +6,8 @@ import linecache
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 import sherlorch
+import torch
 
 from .oracle import Oracle, is_values, kind
 from .program import PREAMBLE, Program, register
@@ -35,12 +34,14 @@ class Answer:
         if not self.expected.issuperset(self.origins):
             return False
         rest = self.tracer - self.oracle
-        return self.oracle <= self.tracer and rest <= self.readers and bool(self.tracer) == bool(
-            self.oracle | self.readers
+        return (
+            self.oracle <= self.tracer
+            and rest <= self.readers
+            and bool(self.tracer) == bool(self.oracle | self.readers)
         )
 
 
-class Differs(Exception):  # noqa: N818
+class Differs(Exception):
     """The two runs of the program gave different values, so there is nothing to compare."""
 
 

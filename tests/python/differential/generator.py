@@ -16,10 +16,43 @@ from .oracle import Oracle, addresses, is_values
 from .program import Line, Program, Step
 
 SHAPES = ((3,), (4,), (2, 3), (3, 2), (3, 3), (2, 2), (3, 1), (1, 3), (2, 2, 3), (2, 3, 2))
-UNARY = (
-    "sqrt log exp reciprocal rsqrt neg abs relu sigmoid tanh square log1p expm1 sin log2 atan clone erf softsign floor"
-).split()
-UNARY_IN_PLACE = "sqrt_ log_ exp_ reciprocal_ rsqrt_ neg_ abs_ relu_ tanh_ square_ log1p_ sigmoid_ floor_".split()
+UNARY = [
+    "sqrt",
+    "log",
+    "exp",
+    "reciprocal",
+    "rsqrt",
+    "neg",
+    "abs",
+    "relu",
+    "sigmoid",
+    "tanh",
+    "square",
+    "log1p",
+    "expm1",
+    "sin",
+    "log2",
+    "atan",
+    "clone",
+    "erf",
+    "softsign",
+    "floor",
+]
+UNARY_IN_PLACE = [
+    "sqrt_",
+    "log_",
+    "exp_",
+    "reciprocal_",
+    "rsqrt_",
+    "neg_",
+    "abs_",
+    "relu_",
+    "tanh_",
+    "square_",
+    "log1p_",
+    "sigmoid_",
+    "floor_",
+]
 BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "torch.maximum({a}, {b})", "torch.pow({a}, {b})")
 BINARY += ("torch.atan2({a}, {b})", "torch.fmod({a}, {b})", "torch.add({a}, {b}, alpha=2.0)", "torch.hypot({a}, {b})")
 BINARY_IN_PLACE = ("add_", "sub_", "mul_", "div_", "pow_", "copysign_")
@@ -47,7 +80,7 @@ class Options:
     longest: int = 15
 
 
-class Gone(Exception):  # noqa: N818
+class Gone(Exception):
     """There is nothing in this program that the op could take."""
 
 
@@ -167,7 +200,10 @@ class Generator:
         # In-place ops on the very memory of a literal: see found/.
         copied = ".clone()" if self.options.avoid_found else ""
         step = Step(
-            f"{name} = torch.tensor({text}).view({list(shape)}){copied}", (name,), literal=literal, unwritten="nan" in text
+            f"{name} = torch.tensor({text}).view({list(shape)}){copied}",
+            (name,),
+            literal=literal,
+            unwritten="nan" in text and not copied,
         )
         return (step,)
 
@@ -239,9 +275,19 @@ class Generator:
         x, name = self.pick(), self.new()
         if self.chance(0.2):
             text = self.rng.choice(
-                (f"{x} ** {self.number()}", f"{x} / {self.number(True)}", f"{x} * {self.number()}")
-                + (f"{x} + {self.number()}", f"1.0 / {x}", f"{x}.clamp(-1.0, 1.0)", f"{x}.clamp(min=0.0)")
-                + (f"{x}.nan_to_num(0.5)", f"{x} - {self.number()}", f"{x}.double().float()", f"{x}.half().float()")
+                (
+                    f"{x} ** {self.number()}",
+                    f"{x} / {self.number(True)}",
+                    f"{x} * {self.number()}",
+                    f"{x} + {self.number()}",
+                    f"1.0 / {x}",
+                    f"{x}.clamp(-1.0, 1.0)",
+                    f"{x}.clamp(min=0.0)",
+                    f"{x}.nan_to_num(0.5)",
+                    f"{x} - {self.number()}",
+                    f"{x}.double().float()",
+                    f"{x}.half().float()",
+                )
             )
             return (Step(f"{name} = {text}", (name,), reads=(x,), skeletons=(f"{x} + 0",)),)
         op = self.rng.choice(UNARY)
@@ -269,8 +315,14 @@ class Generator:
             return (Step(f"{x}.{op}()", writes=(x,), reads=(x,), skeletons=(f"{x} + 0",)),)
         if which == 1:
             text = self.rng.choice(
-                (f"{x}.add_({self.number()})", f"{x}.mul_({self.number()})", f"{x}.div_({self.number(True)})")
-                + (f"{x}.clamp_(min=0.0)", f"{x}.pow_({self.number()})", f"{x} += {self.number()}")
+                (
+                    f"{x}.add_({self.number()})",
+                    f"{x}.mul_({self.number()})",
+                    f"{x}.div_({self.number(True)})",
+                    f"{x}.clamp_(min=0.0)",
+                    f"{x}.pow_({self.number()})",
+                    f"{x} += {self.number()}",
+                )
             )
             return (Step(text, writes=(x,), reads=(x,), skeletons=(f"{x} + 0",)),)
         if which == 2:  # a part of it
@@ -319,12 +371,12 @@ class Generator:
         if self.options.avoid_found and addresses(self.value(x)) == addresses(self.value(z)):
             raise Gone
         if self.chance(0.4):
-            op = self.rng.choice("sqrt log exp reciprocal neg abs tanh".split())
+            op = self.rng.choice(["sqrt", "log", "exp", "reciprocal", "neg", "abs", "tanh"])
             return (Step(f"torch.{op}({x}, out={z})", writes=(z,), reads=(x,), skeletons=(f"{x} + 0",)),)
         y = self.like(z, writes=True)
         if self.options.avoid_found and addresses(self.value(y)) == addresses(self.value(z)):
             raise Gone
-        op = self.rng.choice("add sub mul div maximum".split())
+        op = self.rng.choice(["add", "sub", "mul", "div", "maximum"])
         return (Step(f"torch.{op}({x}, {y}, out={z})", writes=(z,), reads=(x, y), skeletons=(f"{x} + {y}",)),)
 
     def masked(self) -> Line:
@@ -428,7 +480,7 @@ class Generator:
         return (Step(text, writes=(x,), reads=(x, y), skeletons=(f"{x}.index_copy({d}, {index}, {y})",)),)
 
     def join(self) -> Line:
-        x, name = self.pick(lambda t: 0 < t.dim() and t.numel() <= 12), self.new()
+        x, name = self.pick(lambda t: t.dim() > 0 and t.numel() <= 12), self.new()
         y = self.like(x, same=True)
         d = self.dim(x)
         op = self.rng.choice(("cat", "stack"))

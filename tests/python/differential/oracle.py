@@ -171,9 +171,9 @@ class Oracle:
             accidental = [(maker, at) for _, maker, at in causes if at not in maker.asked]
             if accidental:
                 node.sources[first + k] = accidental
-            elif what != "n" and any(cause == what for cause, _, _ in causes):
-                node.asked.add(first + k)
-            elif what != "n" and step.literal and what in self._literals(step):
+            elif (what != "n" and any(cause == what for cause, _, _ in causes)) or (
+                what != "n" and step.literal and what in self._literals(step)
+            ):
                 node.asked.add(first + k)
             else:
                 node.introduced.add(first + k)
@@ -194,7 +194,9 @@ class Oracle:
         The second set is loose: which of them the tracer names, the first in this history, hangs on which elements it
         met together. One of them must be named if there are any, and no other.
         """
-        wanted: list[tuple[Node, int, Node | None]] = [(*self.owners[address], None) for address in addresses(tensor) if address in self.owners]
+        wanted: list[tuple[Node, int, Node | None]] = [
+            (*self.owners[address], None) for address in addresses(tensor) if address in self.owners
+        ]
         seen: set[tuple[int, int, int]] = set()
         lines: set[int] = set()
         readers: set[int] = set()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-
 import sherlorch
+import torch
 
 FILE = "/differential/found.py"
 
