@@ -79,9 +79,16 @@ python-test: $(STAMP)/dev $(STAMP)/install
 
 bench: $(STAMP)/dev $(STAMP)/install
 	bash scripts/system_packages.sh $(PYTHON) bench
+	$(PIP) install -q -r requirements/bench.txt
 	cmake --preset core-bench && cmake --build --preset core-bench
-	build/core-bench/bench/core/sherlorch_core_bench
+	mkdir -p bench/results
+	build/core-bench/bench/core/sherlorch_core_bench \
+	  --benchmark_filter='^(read|scan|census_1%_bad)(/(float16|bfloat16|float32|float64))?/[0-9]+$$' \
+	  --benchmark_min_time=0.05s --benchmark_repetitions=9 --benchmark_report_aggregates_only=true \
+	  --benchmark_enable_random_interleaving=true \
+	  --benchmark_out=bench/results/core.json --benchmark_out_format=json
 	for script in bench/python/bench_*.py; do $(VENV)/bin/python $$script; done
+	$(VENV)/bin/python bench/python/report.py
 
 lint: $(STAMP)/dev
 	$(VENV)/bin/python scripts/check_layers.py
