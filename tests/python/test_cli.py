@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 import sherlorch
 import torch
 from conftest import Run
+from sherlorch.cli import main
 
 
 @pytest.fixture
@@ -20,6 +22,19 @@ def kept(tmp_path: Path) -> Path:
     path = tmp_path / "kept.json"
     tracker.diagnose(y).to_json(path)
     return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """`show` and `html` in this process: they change nothing of it, and importing torch anew for each takes long."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        status = main(words)
+        return subprocess.CompletedProcess(words, status, *capfd.readouterr())
+
+    return run
 
 
 def _one_line(text: str) -> str:
@@ -44,33 +59,33 @@ def test_show_colours_only_when_told_that_it_is_a_terminal(command: Run, kept: P
     assert "\x1b[" not in command("show", "kept.json", env=env).stdout
 
 
-def test_show_writes_a_file_and_overwrites_only_by_force(command: Run, kept: Path, tmp_path: Path) -> None:
-    ran = command("show", "kept.json", "--output", "out.txt")
+def test_show_writes_a_file_and_overwrites_only_by_force(here: Run, kept: Path, tmp_path: Path) -> None:
+    ran = here("show", "kept.json", "--output", "out.txt")
     assert (ran.returncode, ran.stdout) == (0, "")
     assert _one_line(ran.stderr) == "sherlorch: Wrote out.txt"
     assert "log" in (tmp_path / "out.txt").read_text()
-    ran = command("show", "kept.json", "--output", "out.txt")
+    ran = here("show", "kept.json", "--output", "out.txt")
     assert ran.returncode == 2
     assert (
         _one_line(ran.stderr) == "sherlorch show: error: --output out.txt exists already; pass --force to overwrite it"
     )
-    assert command("show", "kept.json", "--output", "out.txt", "--force").returncode == 0
+    assert here("show", "kept.json", "--output", "out.txt", "--force").returncode == 0
 
 
-def test_html_makes_a_page_beside_the_json(command: Run, kept: Path, tmp_path: Path) -> None:
-    ran = command("html", "kept.json")
+def test_html_makes_a_page_beside_the_json(here: Run, kept: Path, tmp_path: Path) -> None:
+    ran = here("html", "kept.json")
     assert (ran.returncode, ran.stdout) == (0, "")
     assert ran.stderr == "sherlorch: Wrote kept.html\n"
     assert "<html" in (tmp_path / "kept.html").read_text()
-    ran = command("html", "kept.json")
+    ran = here("html", "kept.json")
     assert ran.returncode == 2
     assert "exists already" in _one_line(ran.stderr)
-    assert command("html", "kept.json", "--force").returncode == 0
-    assert command("html", "kept.json", "--output", "other.html").returncode == 0
+    assert here("html", "kept.json", "--force").returncode == 0
+    assert here("html", "kept.json", "--output", "other.html").returncode == 0
 
 
 @pytest.mark.parametrize("word", ["show", "html"])
-def test_files_that_are_no_reports_are_refused_in_one_line(command: Run, kept: Path, tmp_path: Path, word: str) -> None:
+def test_files_that_are_no_reports_are_refused_in_one_line(here: Run, kept: Path, tmp_path: Path, word: str) -> None:
     newer = {**json.loads(kept.read_text()), "version": 99}
     contents = {
         "empty.json": "",
@@ -81,12 +96,12 @@ def test_files_that_are_no_reports_are_refused_in_one_line(command: Run, kept: P
     }
     for name, text in contents.items():
         (tmp_path / name).write_text(text)
-        ran = command(word, name)
+        ran = here(word, name)
         assert (ran.returncode, ran.stdout) == (2, "")
         assert _one_line(ran.stderr).startswith(f"sherlorch {word}: error: {name}: This ")
-    assert "upgrade sherlorch" in command(word, "newer.json").stderr
-    assert _one_line(command(word, "missing.json").stderr).endswith("there is no file 'missing.json'; check the name")
-    assert "can't read" in _one_line(command(word, ".").stderr)
+    assert "upgrade sherlorch" in here(word, "newer.json").stderr
+    assert _one_line(here(word, "missing.json").stderr).endswith("there is no file 'missing.json'; check the name")
+    assert "can't read" in _one_line(here(word, ".").stderr)
 
 
 def test_doctor_finds_this_installation_well(command: Run) -> None:
