@@ -34,17 +34,32 @@ enum CodeFlags : std::uint8_t {
   kHandler = 32,  // a __torch_function__ of the user's
 };
 
+// A sample of the line table's bytes. Where a freed code object's address and those of its parts are all taken over by the
+// next one (programs that are run from strings), the table still differs, or the lines are the same.
+std::uint64_t line_table_sample(const PyCodeObject* code) noexcept {
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(code->co_linetable));
+  const char* bytes = PyBytes_AS_STRING(code->co_linetable);
+  std::uint64_t first = 0, middle = 0, last = 0;
+  if (size >= 8) {
+    std::memcpy(&first, bytes, 8);
+    std::memcpy(&middle, bytes + (size - 8) / 2, 8);
+    std::memcpy(&last, bytes + size - 8, 8);
+  }
+  return size ^ first ^ (middle * 0x9e3779b97f4a7c15ull) ^ (last * 0xff51afd7ed558ccdull);
+}
+
 // What is remembered of a code object, with enough of it to notice that another one took its address.
 struct CodeEntry {
   const PyCodeObject* code = nullptr;
   const void* line_table = nullptr;
   const void* filename = nullptr;
+  std::uint64_t lines = 0;  // of the content of the line table
   int first_line = 0;
   std::uint8_t flags = 0;
 
   bool is(const PyCodeObject* other) const noexcept {
     return code == other && line_table == other->co_linetable && filename == other->co_filename &&
-           first_line == other->co_firstlineno;
+           first_line == other->co_firstlineno && lines == line_table_sample(other);
   }
 };
 
@@ -131,7 +146,7 @@ std::uint8_t flags_of(Caches& cache, const PyCodeObject* code) {
   CodeEntry& entry = cache.codes[hash(code) % cache.codes.size()];
   if (entry.is(code)) [[likely]]
     return entry.flags;
-  entry = {code, code->co_linetable, code->co_filename, code->co_firstlineno, classify(code)};
+  entry = {code, code->co_linetable, code->co_filename, line_table_sample(code), code->co_firstlineno, classify(code)};
   return entry.flags;
 }
 
@@ -146,7 +161,7 @@ SiteId site_of(Caches& cache, const _PyInterpreterFrame* frame) {
   site.function = text_of(code->co_qualname);
   // Reads the line table of the code object; takes no reference and allocates nothing.
   site.line = PyCode_Addr2Line(code, instruction * static_cast<int>(sizeof(_Py_CODEUNIT)));
-  entry.code = {code, code->co_linetable, code->co_filename, code->co_firstlineno, 0};
+  entry.code = {code, code->co_linetable, code->co_filename, line_table_sample(code), code->co_firstlineno, 0};
   entry.instruction = instruction;
   entry.site = Session::get().recorder().graph().tables.sites.add(std::move(site));
   return entry.site;

@@ -248,7 +248,8 @@ class Builder {
       std::int64_t row = 1;
       for (std::size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];
       std::vector<std::int64_t> samples;
-      for (const Run& run : output.bad.all().runs()) {
+      const ElementSet bad = output.bad.all();
+      for (const Run& run : bad.runs()) {
         for (std::int64_t s = run.begin / row; s <= (run.end - 1) / row; ++s) {
           if (samples.empty() || samples.back() != s) samples.push_back(s);
         }

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/operators/relation.h"
 #include "core/record/bad_op.h"
 
 namespace sherlorch {
@@ -63,7 +64,11 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   origin->origin_arg = tensor.arg;
   const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
                                       facts.geometry.byte_of(all.first()));
-  if (last.seq == 0) {
+  const bool number = tensor.dims == 0 && tensor.arg > 0 && call_.traits->takes_number;
+  if (last.seq == 0 && number) {
+    // x[1:] = inf: torch makes a tensor of the number without an op.
+    origin->origin = OriginKind::kConstant;
+  } else if (last.seq == 0) {
     origin->origin = OriginKind::kInput;
   } else {
     origin->origin = last.uninitialized ? OriginKind::kUninitialized : OriginKind::kExternal;
@@ -80,6 +85,9 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   output.bad = unexplained;
   if (origin->origin == OriginKind::kInput && seen.additive_mask) {
     output.deliberate = all;
+  } else if (origin->origin == OriginKind::kConstant) {
+    output.deliberate = set_union(unexplained.pos_inf, unexplained.neg_inf);
+    output.introduced = unexplained.nan;
   } else {
     output.introduced = all;
   }
@@ -156,11 +164,26 @@ void BadOp::enter_literal() {
   }
 }
 
+// The introduced elements of an output that may depend on what the same memory held before the op.
+ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const {
+  ElementSet reached;
+  for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+    const InputRecord& input = record.inputs[i];
+    if (input.scalar || input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index) continue;
+    bool mapped = true;
+    const Relation relation = relate(graph_.tables.operators.get(call_.op), record, o, i, &mapped);
+    reached = set_union(reached, relation.reached(output.introduced, output.introduced, output.facts.geometry.sizes,
+                                                  input.facts.geometry.sizes));
+  }
+  return reached;
+}
+
 // An in-place op introduced something, and what its tensor held before is not known to have been finite: ask the flight
 // recorder who wrote it last. Memory that nobody wrote was bad already.
 void BadOp::explain_first_touch(OpRecord* record) {
   bool changed = false;
-  for (OutputRecord& output : record->outputs) {
+  for (std::size_t o = 0; o < record->outputs.size(); ++o) {
+    OutputRecord& output = record->outputs[o];
     if (!output.facts.written_arg || output.introduced.empty()) continue;
     if (call_.traits->overwrites) continue;
     for (Seen& seen : outputs_) {
@@ -169,9 +192,11 @@ void BadOp::explain_first_touch(OpRecord* record) {
           tensor.list_index != output.facts.list_index) {
         continue;
       }
+      // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
+      const ElementSet readable = read_before(*record, o, output);
       std::vector<std::int64_t> unwritten;
       std::int64_t looked = 0;
-      output.introduced.for_each([&](std::int64_t i) {
+      readable.for_each([&](std::int64_t i) {
         const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
                                             output.facts.geometry.byte_of(i));
         if (last.seq != 0 && last.uninitialized) unwritten.push_back(i);
@@ -179,7 +204,7 @@ void BadOp::explain_first_touch(OpRecord* record) {
       });
       if (unwritten.empty()) continue;
       // All of the memory came from the same allocation: what was not written since is judged alike.
-      const ElementSet elements = looked < output.introduced.count() ? output.introduced : ElementSet::of(unwritten);
+      const ElementSet elements = looked < readable.count() ? readable : ElementSet::of(unwritten);
       auto origin = std::make_unique<OpRecord>();
       origin->kind = OpKind::kOrigin;
       origin->origin = OriginKind::kUninitialized;

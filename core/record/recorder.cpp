@@ -112,7 +112,10 @@ OpSeq Recorder::record(OpCall& call) noexcept {
     record_cold(call, &header);
   const std::size_t inputs = call.inputs.size();
   graph_.flight.write(header, tensors, [&](std::size_t i) noexcept {
-    return flight_tensor(i < inputs ? call.inputs[i] : call.outputs[i - inputs]);
+    FlightTensor tensor = flight_tensor(i < inputs ? call.inputs[i] : call.outputs[i - inputs]);
+    // The values of a literal were written by hand, between the op that allocated them and this one.
+    if (i >= inputs && call.traits->literal) tensor.role = TensorRole::kWrite;
+    return tensor;
   });
   ops_.fetch_add(1, std::memory_order_relaxed);
   return header.seq;
