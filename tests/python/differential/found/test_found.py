@@ -28,32 +28,16 @@ def blamed(source: str, name: str) -> list[tuple[str, int]]:
     return [(culprit.origin, int(culprit.location.rpartition(":")[2])) for culprit in culprits]
 
 
-@pytest.mark.xfail(
-    reason="BadOp::explain_first_touch takes the memory of a literal for unwritten (lift_fresh counts as an alias, the "
-    "empty before it as the last to hand it out), and hangs the origin on the out argument, which no map reads: the "
-    "culprit is lost and the report says ok"
-)
 @pytest.mark.parametrize("text", ["torch.div(x, x, out=x)", "torch.log(x, out=x)"])
 def test_out_is_the_input(text: str) -> None:
     assert blamed(f"x = torch.tensor([0.0, 1.0, 0.0])\n{text}\n", "x") == [("op", 2)]
 
 
-@pytest.mark.xfail(
-    reason="BadOp::explain_first_touch: lift_fresh does not count as a write, so the literal's memory is taken for "
-    "uninitialized"
-)
 @pytest.mark.parametrize("text", ["x.log_()", "x.div_(x)", "x[0].log_()"])
 def test_in_place_on_a_literal(text: str) -> None:
     assert blamed(f"x = torch.tensor([0.0, 1.0, 0.0])\n{text}\n", "x") == [("op", 2)]
 
 
-LOST = (
-    "BadOp::explain_first_touch: what an op writes without reading what was there is not the fault of memory that was "
-    "unwritten before; the origin hangs on an argument that no map reads, and the culprit is lost"
-)
-
-
-@pytest.mark.xfail(reason=LOST)
 @pytest.mark.parametrize("memory", ["torch.empty(3)", "torch.tensor([1.0, 1.0, 1.0])"])
 @pytest.mark.parametrize(
     "text",
@@ -87,7 +71,8 @@ def test_assigned_nan_is_a_constant(text: str) -> None:
 
 @pytest.mark.xfail(
     reason="bindings/python_stack.cpp, CodeEntry::is: code object, line table and file name of another program can lie "
-    "at the same addresses, with the same first line; the line of the code that is gone is reported"
+    "at the same addresses, with the same first line; the line of the code that is gone is reported",
+    strict=False,  # it depends on which addresses are taken again
 )
 def test_lines_of_code_that_took_anothers_address() -> None:
     wrong = 0
