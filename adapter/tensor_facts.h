@@ -13,9 +13,9 @@
 namespace sherlorch {
 
 enum class TensorKind : std::uint8_t {
-  kBytes,    // dense memory of this process: filled in
-  kNothing,    // undefined
-  kNoValues,   // meta and fake tensors: a shape and no values
+  kBytes,     // dense memory of this process: filled in
+  kNothing,   // undefined
+  kNoValues,  // meta and fake tensors: a shape and no values
   kQuantized,
   kDevice,   // on a device that is not read
   kOpaque,   // sparse without values, mkldnn, ...: cannot be read

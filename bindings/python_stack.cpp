@@ -34,8 +34,8 @@ enum CodeFlags : std::uint8_t {
   kHandler = 32,  // a __torch_function__ of the user's
 };
 
-// A sample of the line table's bytes. Where a freed code object's address and those of its parts are all taken over by the
-// next one (programs that are run from strings), the table still differs, or the lines are the same.
+// A sample of the line table's bytes. Where a freed code object's address and those of its parts are all taken over by
+// the next one (programs that are run from strings), the table still differs, or the lines are the same.
 std::uint64_t line_table_sample(const PyCodeObject* code) noexcept {
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(code->co_linetable));
   const char* bytes = PyBytes_AS_STRING(code->co_linetable);

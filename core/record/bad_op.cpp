@@ -367,7 +367,8 @@ void BadOp::enter() {
   bool wrote = false;
   for (const CallTensor& output : call_.outputs) {
     // resize_ hands out new memory behind the old, which keeps its values.
-    if (output.role == TensorRole::kAlias || (output.role == TensorRole::kUninitialized && !output.fresh_return)) continue;
+    if (output.role == TensorRole::kAlias || (output.role == TensorRole::kUninitialized && !output.fresh_return))
+      continue;
     wrote = true;
     if (!output.nonfinite && shadow.has(output.storage)) shadow.erase(output.storage, tensor_facts(output).geometry);
   }

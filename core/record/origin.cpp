@@ -169,7 +169,8 @@ ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const Outpu
   ElementSet reached;
   for (std::size_t i = 0; i < record.inputs.size(); ++i) {
     const InputRecord& input = record.inputs[i];
-    if (input.scalar || input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index) continue;
+    if (input.scalar || input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index)
+      continue;
     bool mapped = true;
     const Relation relation = relate(graph_.tables.operators.get(call_.op), record, o, i, &mapped);
     reached = set_union(reached, relation.reached(output.introduced, output.introduced, output.facts.geometry.sizes,

@@ -36,8 +36,8 @@ enum class Blind : std::uint8_t {
   kNoStorage,      // opaque layouts, sparse tensors without values
   kNoValues,       // meta and fake tensors
   kQuantized,
-  kUnmappedOp,     // a bad op without an element map: all its outputs were taken to depend on all its inputs
-  kCompiled,       // a compiled region ran as it is
+  kUnmappedOp,  // a bad op without an element map: all its outputs were taken to depend on all its inputs
+  kCompiled,    // a compiled region ran as it is
   kNumBlinds,
 };
 const char* blind_key(Blind blind) noexcept;

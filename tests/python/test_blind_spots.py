@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-import torch
-
 import sherlorch
+import torch
 
 
 def test_what_could_not_be_read_is_counted_and_named() -> None:

@@ -6,9 +6,8 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import torch
-
 import sherlorch
+import torch
 
 
 def _work(number: int) -> tuple[torch.Tensor, torch.Tensor]:
