@@ -25,7 +25,8 @@ class ShadowTest : public ::testing::Test {
     return shadow_.attribute(storage, geometry, bad, &unexplained_);
   }
 
-  FakeStorage storage_;
+  // Before `shadow_`, which lets its guards go when it ends.
+  FakeStorage storage_, other_;
   OpStore store_;
   Shadow shadow_{&store_, test::fake_guards()};
   ElementSet unexplained_;
@@ -124,9 +125,8 @@ TEST_F(ShadowTest, AnotherStorageOverTheSameMemoryAdoptsTheWriters) {
   std::int64_t offset = 0;
   ASSERT_EQ(shadow_.find_by_address(memory + 4, 16, 2, &offset), 1u);
   EXPECT_EQ(offset, 16);
-  FakeStorage other;
-  other.guards = 1;
-  shadow_.open(2, &other);
+  other_.guards = 1;
+  shadow_.open(2, &other_);
   shadow_.adopt(2, 1, offset, floats({4}));
   const auto edges = read(2, floats({4}), ElementSet::range(1, 2));
   ASSERT_EQ(edges.size(), 1u);
