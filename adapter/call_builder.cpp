@@ -296,6 +296,11 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
                  static_cast<std::uint16_t>(r), index, true);
     });
   }
+  if (op.traits.literal) {
+    for (CallTensor& output : state.call_outputs) {
+      output.foreign = !static_cast<c10::StorageImpl*>(output.handle)->resizable();
+    }
+  }
   // A return value in memory that came in is a view of it, whatever the schema says (to, contiguous, dropout in eval).
   for (std::size_t o = written_arguments; o < state.call_outputs.size(); ++o) {
     CallTensor& output = state.call_outputs[o];

@@ -10,6 +10,7 @@
 
 #include "adapter/question.h"
 #include "adapter/session.h"
+#include "bindings/code_cache.h"
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
 #include "bindings/relation_probe.h"

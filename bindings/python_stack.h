@@ -1,20 +1,11 @@
 // Where in the user's Python source an op was called, read from CPython's own frames without the GIL.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "adapter/frontend.h"
 
 namespace sherlorch {
-
-// Folders whose frames are not the user's: torch, sherlorch, the standard library. Set at import.
-struct LibraryFolders {
-  std::string torch;
-  std::string own;
-  std::vector<std::string> others;
-};
-void set_library_folders(LibraryFolders folders);
 
 // Called with the GIL held when a module that nobody has named runs as the outermost one; null: never.
 void set_root_namer(void (*namer)(void* module));

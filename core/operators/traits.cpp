@@ -44,7 +44,6 @@ OperatorTraits operator_traits(const OperatorInfo& op) {
   traits.literal = name == "lift_fresh";
   traits.fills = kFills.contains(name);
   traits.overwrites = kOverwrites.contains(name);
-  traits.takes_number = traits.fills || traits.overwrites || name == "index_put_" || name == "_index_put_impl_";
   traits.item = kItems.contains(name);
   traits.cast = kCasts.contains(name);
   // These update running_mean and running_var (arguments 3 and 4) in training; the older schemas do not say so.

@@ -18,8 +18,6 @@ struct OperatorTraits {
   bool fills = false;
   // Writes its first argument without reading it (copy_, fill_, zero_, random fills).
   bool overwrites = false;
-  // Its source may be a Python number that torch turned into a 0-dim tensor without an op (x[mask] = inf).
-  bool takes_number = false;
   // Takes a number out of a tensor into Python (item).
   bool item = false;
   // Converts the element type and may do so inside another op, where autocast keeps the result for later ops.

@@ -30,8 +30,7 @@ struct CallTensor {
   bool contiguous = false;  // row-major without gaps
   bool is_parameter = false;
   bool fresh_return = false;  // an output that is a return value, not a written argument
-  // Set when the content was already looked at before the op ran (in-place, first touch); see Recorder::before_write.
-  bool bad_before = false;
+  bool foreign = false;       // memory that torch has not allocated (from_numpy); set for the outputs of literals only
 
   // Filled in by the recorder.
   bool nonfinite = false;

@@ -64,11 +64,7 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   origin->origin_arg = tensor.arg;
   const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
                                       facts.geometry.byte_of(all.first()));
-  const bool number = tensor.dims == 0 && tensor.arg > 0 && call_.traits->takes_number;
-  if (last.seq == 0 && number) {
-    // x[1:] = inf: torch makes a tensor of the number without an op.
-    origin->origin = OriginKind::kConstant;
-  } else if (last.seq == 0) {
+  if (last.seq == 0) {
     origin->origin = OriginKind::kInput;
   } else {
     origin->origin = last.uninitialized ? OriginKind::kUninitialized : OriginKind::kExternal;
@@ -83,14 +79,8 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   OutputRecord output;
   output.facts = std::move(facts);
   output.bad = unexplained;
-  if (origin->origin == OriginKind::kInput && seen.additive_mask) {
-    output.deliberate = all;
-  } else if (origin->origin == OriginKind::kConstant) {
-    output.deliberate = set_union(unexplained.pos_inf, unexplained.neg_inf);
-    output.introduced = unexplained.nan;
-  } else {
-    output.introduced = all;
-  }
+  const bool mask = origin->origin == OriginKind::kInput && seen.additive_mask;
+  (mask ? output.deliberate : output.introduced) = all;
   origin->outputs.push_back(std::move(output));
   OpRecord* kept = graph_.store.add(std::move(origin));
   const StorageKey storage = tensor.storage;
@@ -114,21 +104,20 @@ void BadOp::note_existing(Recorder& recorder, const CallTensor& tensor, OpCall c
   recorder.shadows_.store(recorder.graph_.shadow.size(), std::memory_order_relaxed);
 }
 
-// lift_fresh: a literal of the program (torch.tensor), or foreign memory (from_numpy, frombuffer).
+// lift_fresh: a literal of the program (torch.tensor([inf]), x[1:] = inf), foreign memory (from_numpy, frombuffer), or
+// a copy of another tensor or array that torch.tensor() has made by an op of its own.
 void BadOp::enter_literal() {
   Shadow& shadow = graph_.shadow;
   for (Seen& seen : outputs_) {
     if (seen.guard == nullptr) continue;
     const CallTensor& tensor = *seen.tensor;
     TensorFacts facts = tensor_facts(tensor);
-    // torch.tensor() allocates its memory by an op of its own just before; foreign memory has no such op.
-    const LastWriter last =
-        last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor, facts.geometry.begin_byte());
-    if (last.seq == 0) {
-      ElementSet unexplained;
-      const ElementSet all = seen.bad.all();
-      shadow.attribute(tensor.storage, facts.geometry, all, &unexplained);
-      if (!unexplained.empty()) open_origin(seen, intersect(seen.bad, unexplained));
+    ElementSet unexplained;
+    shadow.attribute(tensor.storage, facts.geometry, seen.bad.all(), &unexplained);
+    if (unexplained.empty()) continue;
+    seen.bad = intersect(seen.bad, unexplained);
+    if (tensor.foreign) {
+      open_origin(seen, seen.bad);
       continue;
     }
     auto record = std::make_unique<OpRecord>();

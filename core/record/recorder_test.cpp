@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <vector>
 
@@ -17,6 +18,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 std::vector<OpSeq> g_introduced;
+std::deque<test::FakeStorage> g_storages;
 
 // A vector of floats that pretends to be a tensor.
 struct Fake {
@@ -24,6 +26,12 @@ struct Fake {
     storage.data = values.data();
     storage.bytes = static_cast<std::int64_t>(4 * values.size());
   }
+  ~Fake() {
+    storage.alive = false;
+    storage.data = nullptr;
+  }
+  Fake(const Fake&) = delete;
+  Fake& operator=(const Fake&) = delete;
   CallTensor tensor(TensorRole role, std::int64_t first = 0, std::int64_t count = -1) {
     length = count < 0 ? size - first : count;
     CallTensor t;
@@ -46,7 +54,8 @@ struct Fake {
   std::int64_t size;
   std::int64_t length = 0;
   std::int64_t stride = 1;
-  test::FakeStorage storage;
+  // As a real one does, what the guards see stays when the tensor goes.
+  test::FakeStorage& storage = g_storages.emplace_back();
 };
 
 class RecorderTest : public ::testing::Test {

@@ -54,26 +54,16 @@ def test_written_without_reading(memory: str, text: str) -> None:
 ASSIGNMENTS = ["x[1:]", "x[1]", "x[...]", "x[torch.tensor([0, 1])]", "x[x == 0]"]
 
 
-@pytest.mark.xfail(
-    reason="torch makes the scalar of x[...] = number without the dispatcher, so nobody wrote it: an origin 'input' "
-    "instead of a literal"
-)
 @pytest.mark.parametrize("text", ASSIGNMENTS)
 def test_assigned_infinity_is_asked_for(text: str) -> None:
     assert blamed(f"x = torch.zeros(3)\n{text} = -inf\n", "x") == []
 
 
-@pytest.mark.xfail(reason="as above: the origin is 'input', not 'constant'")
 @pytest.mark.parametrize("text", ASSIGNMENTS)
 def test_assigned_nan_is_a_constant(text: str) -> None:
     assert blamed(f"x = torch.zeros(3)\n{text} = nan\n", "x") == [("constant", 2)]
 
 
-@pytest.mark.xfail(
-    reason="bindings/python_stack.cpp, CodeEntry::is: code object, line table and file name of another program can lie "
-    "at the same addresses, with the same first line; the line of the code that is gone is reported",
-    strict=False,  # it depends on which addresses are taken again
-)
 def test_lines_of_code_that_took_anothers_address() -> None:
     wrong = 0
     for blank in range(300):
