@@ -260,6 +260,7 @@ View Window::view() const {
     return false;
   };
   view.visible = [intervals = intervals_, within](OpSeq seq) { return within(intervals, seq); };
+  if (!intervals_.empty()) view.begin = intervals_.front().begin;
   view.names_modules = [hidden = hidden_, on = options_.module_paths, within](OpSeq seq) {
     return on && !within(hidden, seq);
   };

@@ -55,6 +55,27 @@ bool ElementSet::intersects(const ElementSet& other) const noexcept {
   return false;
 }
 
+void ElementSet::remove(std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  auto first = std::partition_point(runs_.begin(), runs_.end(), [&](const Run& run) { return run.end <= begin; });
+  if (first == runs_.end() || first->begin >= end) return;
+  if (first->begin < begin && end < first->end) {
+    if (runs_.size() >= kMaxRuns) {
+      coarse_ = true;
+      return;
+    }
+    const Run rest{end, first->end};
+    first->end = begin;
+    runs_.insert(first + 1, rest);
+    return;
+  }
+  if (first->begin < begin) (first++)->end = begin;
+  auto last = first;
+  while (last != runs_.end() && last->end <= end) ++last;
+  if (last != runs_.end() && last->begin < end) last->begin = end;
+  runs_.erase(first, last);
+}
+
 // A run that does not touch the last one, in a set that is coarse or about to be. The last run's end stays exact until
 // another run follows, because no element past it is known to exist.
 void ElementSet::append_coarse(std::int64_t begin, std::int64_t end) {

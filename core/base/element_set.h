@@ -43,6 +43,9 @@ class ElementSet {
       append_coarse(begin, end);
     }
   }
+  // Takes [begin, end) out. Finding it is O(log n), closing the gap moves the runs behind it. A set that is full stays
+  // as it is where a run would have to be split.
+  void remove(std::int64_t begin, std::int64_t end);
   // Widens runs, as above, until there are at most `max_runs` of them (at least 1).
   void coarsen_to(std::size_t max_runs);
 

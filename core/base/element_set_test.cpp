@@ -50,6 +50,22 @@ TEST(ElementSetTest, AppendMergesAdjacentRuns) {
   EXPECT_FALSE(set.coarse());
 }
 
+TEST(ElementSetTest, RemoveIsTheDifferenceWithARun) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    ElementSet set;
+    for (std::int64_t i = 0; i < 40; ++i) {
+      if (random() % 2 == 0) set.append(i, i + 1);
+    }
+    const auto begin = static_cast<std::int64_t>(random() % 42);
+    const std::int64_t end = begin + static_cast<std::int64_t>(random() % 20);
+    const ElementSet expected = set_difference(set, ElementSet::range(begin, end));
+    set.remove(begin, end);
+    EXPECT_EQ(set, expected);
+    expect_well_formed(set);
+  }
+}
+
 TEST(ElementSetTest, OfSortsAndDropsRepetitions) {
   const ElementSet set = ElementSet::of({7, 3, 4, 3, 9, 8});
   EXPECT_EQ(members(set), (std::set<std::int64_t>{3, 4, 7, 8, 9}));

@@ -20,6 +20,9 @@ bool refers_to(const FlightTensor& tensor, const Target& target) {
          tensor.begin < geometry.end_byte() && geometry.begin_byte() < tensor.end;
 }
 
+// Where to begin to look for ops of this trace.
+OpSeq first_ticket(const Graph& graph, const View& view) { return std::max(graph.flight.first(), view.begin); }
+
 class Builder {
  public:
   Builder(Graph& graph, const Target& target, const View& view, StepElements* elements)
@@ -45,7 +48,7 @@ class Builder {
     name_target();
     history_ = trace_back(graph_, read_, view_.visible);
     for (const Visit* visit : history_.culprits) add_culprit(*visit);
-    if (!unexplained.empty()) add_unread_origin();
+    if (!unexplained.empty()) add_unread_origin(unexplained);
     for (const Visit* visit : history_.deliberate) add_deliberate(*visit);
     if (history_.unmapped > 0) {
       diagnosis_.blind_spots.push_back({"unmapped_op", history_.unmapped,
@@ -66,11 +69,10 @@ class Builder {
       diagnosis_.target = std::move(node);
       return;
     }
-    if (graph_.flight.first() == 1) {
+    if (graph_.flight.first() <= view_.begin) {  // nothing of this trace has been lost
       throw UntrackedTensorError(
           "This tensor was never seen by the trace: no op inside it made, changed or read it. Diagnose a tensor that "
-          "was "
-          "computed while the trace was active, or move the code that makes it inside the trace.");
+          "was computed while the trace was active, or move the code that makes it inside the trace.");
     }
     steps_.describe(target_.facts, target_.bad, &diagnosis_.target);
     diagnosis_.target.op_name = "tensor";
@@ -170,12 +172,22 @@ class Builder {
     if (merge(culprit, record)) return;
     for (const ElementSet& set : shown->wanted) note_samples(set, *shown->record, &culprit);
     explain_culprit(graph_, view_, *shown, &culprit);
+    if (record.reinterpreted) explain_reinterpreted(&culprit);
     build_path(*shown, &culprit);
     doubt(*shown, &culprit);
     culprit.step.transition = culprit.path.front().transition;
     culprit.step.element = culprit.path.front().element;
     culprit.path.front() = culprit.step;
     diagnosis_.culprits.push_back(std::move(culprit));
+  }
+
+  static void explain_reinterpreted(Culprit* culprit) {
+    culprit->cause = Cause::kUnknown;
+    culprit->origin_detail = "bits of another dtype";
+    culprit->headline = culprit->step.op_name + " wrote values of another dtype whose bits are not finite";
+    culprit->explanation = "It wrote through a view of another dtype, or .view(dtype) was taken of what it wrote. Read as " +
+                           culprit->step.dtype + ", the same bits are no finite number.";
+    culprit->help = "Convert values with .to(dtype); .view(dtype) keeps the bits and not the value.";
   }
 
   // What on the way is not certain.
@@ -420,8 +432,10 @@ class Builder {
   }
 
   // Bad elements of the target that nothing in the shadow accounts for.
-  void add_unread_origin() {
+  void add_unread_origin(const ElementSet& unexplained) {
     Culprit culprit;
+    bool reinterpreted = false;
+    const std::int64_t first_byte = target_.facts.geometry.byte_of(unexplained.first());
     const StorageLabel label = view_.label(target_.facts.storage);
     if (!label.name.empty() || target_.facts.is_parameter) {
       culprit.origin = Origin::kParameter;
@@ -432,15 +446,20 @@ class Builder {
       culprit.origin_label = "a tensor from before the trace";
     }
     bool written = false;
-    graph_.flight.backwards(graph_.flight.first(), graph_.flight.end(), [&](const FlightOp& op) {
+    graph_.flight.backwards(first_ticket(graph_, view_), graph_.flight.end(), [&](const FlightOp& op) {
       if (!view_.visible(op.seq)) return true;
       for (const FlightTensor& tensor : op.tensors) {
         if (!refers_to(tensor, target_) || tensor.role == TensorRole::kRead || tensor.role == TensorRole::kAlias)
           continue;
+        if (first_byte < tensor.begin || tensor.end <= first_byte) continue;
         written = true;
         if (tensor.role == TensorRole::kUninitialized) {
           culprit.origin = Origin::kUninitialized;
           culprit.origin_label = "memory that was never written";
+        } else if (tensor.dtype != target_.facts.dtype) {
+          culprit.origin = Origin::kOp;
+          culprit.origin_label = "";
+          reinterpreted = true;
         } else {
           culprit.origin_detail = "external write";
           culprit.origin_label = "changed from outside torch";
@@ -455,13 +474,12 @@ class Builder {
     if (!written && !read) {
       throw UntrackedTensorError(
           "This tensor was never seen by the trace: no op inside it made, changed or read it. Its values are "
-          "non-finite "
-          "already; diagnose a tensor that was computed while the trace was active, or move the code that makes it "
-          "inside "
-          "the trace.");
+          "non-finite already; diagnose a tensor that was computed while the trace was active, or move the code that "
+          "makes it inside the trace.");
     }
     if (read && !written) culprit.step = std::move(reader);
     finish_unread(std::move(culprit));
+    if (reinterpreted) explain_reinterpreted(&diagnosis_.culprits.back());
   }
 
   void finish_unread(Culprit culprit) {
@@ -477,7 +495,7 @@ class Builder {
   // The oldest op of the trace that read the target's memory, a view op included.
   bool first_reader(Step* step) const {
     bool found = false;
-    graph_.flight.forwards(graph_.flight.first(), graph_.flight.end(), [&](const FlightOp& op) {
+    graph_.flight.forwards(first_ticket(graph_, view_), graph_.flight.end(), [&](const FlightOp& op) {
       if (!view_.visible(op.seq)) return true;
       for (const FlightTensor& tensor : op.tensors) {
         if (tensor.role != TensorRole::kRead || !refers_to(tensor, target_)) continue;
@@ -524,7 +542,7 @@ bool find_node(Graph& graph, const Target& target, const View& view, Step* step)
     }
   }
   bool found = false;
-  graph.flight.backwards(graph.flight.first(), graph.flight.end(), [&](const FlightOp& op) {
+  graph.flight.backwards(first_ticket(graph, view), graph.flight.end(), [&](const FlightOp& op) {
     if (!view.visible(op.seq)) return true;
     for (const FlightTensor& tensor : op.tensors) {
       if (!refers_to(tensor, target)) continue;
@@ -545,7 +563,7 @@ bool find_node(Graph& graph, const Target& target, const View& view, Step* step)
 std::vector<FlightStep> timeline(Graph& graph, const View& view, std::size_t limit) {
   const StepBuilder steps(graph, view);
   std::vector<FlightStep> result;
-  graph.flight.backwards(graph.flight.first(), graph.flight.end(), [&](const FlightOp& op) {
+  graph.flight.backwards(first_ticket(graph, view), graph.flight.end(), [&](const FlightOp& op) {
     if (!view.visible(op.seq)) return true;
     if (result.size() >= limit) return false;
     result.push_back({steps.of_flight(op), op.largest, op.nonfinite, op.absorbed});

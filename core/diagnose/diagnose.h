@@ -32,6 +32,7 @@ struct StorageLabel {
 // Whose question it is: the window on the recording, and names that the core cannot know.
 struct View {
   std::function<bool(OpSeq)> visible;        // the op lies in the trace that asks
+  OpSeq begin = 1;                           // none before this one does
   std::function<bool(OpSeq)> names_modules;  // ops of which module paths are told
   std::function<StorageLabel(StorageKey)> label;
   std::function<std::string(std::uint8_t)> dtype_text;  // c10::ScalarType -> "torch.float32"

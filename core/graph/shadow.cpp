@@ -1,6 +1,7 @@
 #include "core/graph/shadow.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace sherlorch {
@@ -30,19 +31,22 @@ bool covers(const Geometry& geometry, std::int64_t byte, std::int64_t size) {
   }();
 }
 
-// Elements of `mine` (out of `live`) that have a byte inside `written`. A shortcut for the usual case, rows of memory.
+// Elements of `mine` that have a byte inside `written`; both are contiguous.
+Run covered_run(const Geometry& mine, const Geometry& written) {
+  const auto item = static_cast<std::int64_t>(mine.item_size);
+  const std::int64_t numel = mine.numel();
+  const std::int64_t begin = written.begin_byte() - mine.offset;
+  const std::int64_t end = written.end_byte() - mine.offset;
+  if (begin >= end) return {};
+  return {begin <= 0 ? 0 : std::min(numel, begin / item), end <= 0 ? 0 : std::min(numel, (end + item - 1) / item)};
+}
+
+// Elements of `mine` (out of `live`) that have a byte inside `written`. Shortcuts for the usual cases.
 ElementSet covered_elements(const Geometry& mine, const ElementSet& live, const Geometry& written) {
   if (written.numel() == 0) return {};
   if (same_layout(mine, written)) return live;
   if (written.contiguous() && written.begin_byte() <= mine.begin_byte() && mine.end_byte() <= written.end_byte()) {
     return live;
-  }
-  if (written.contiguous() && mine.contiguous()) {
-    const auto item = static_cast<std::int64_t>(mine.item_size);
-    const std::int64_t first = std::max<std::int64_t>(0, (written.begin_byte() - mine.offset) / item);
-    const std::int64_t last = std::min(mine.numel(), (written.end_byte() - mine.offset + item - 1) / item);
-    if (last <= first) return {};
-    return set_intersection(live, ElementSet::range(first, last));
   }
   ElementSet covered;
   live.for_each([&](std::int64_t i) {
@@ -56,10 +60,20 @@ ElementSet covered_elements(const Geometry& mine, const ElementSet& live, const 
 
 template <typename EntryType, typename F>
 void Shadow::for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t end, F&& f) {
-  auto it = entry.residents.lower_bound(begin - entry.longest);
-  for (; it != entry.residents.end() && it->first < end; ++it) {
-    if (it->second.end > begin) f(it);
+  for (auto& layer : entry.layers) {
+    auto it = layer.residents.lower_bound(begin - (std::int64_t{1} << layer.log2_length));
+    for (; it != layer.residents.end() && it->first < end; ++it) {
+      if (it->second.end > begin) f(layer, it);
+    }
   }
+}
+
+void Shadow::Entry::add(std::int64_t begin, Resident resident) {
+  const auto length = static_cast<std::uint64_t>(std::max<std::int64_t>(1, resident.end - begin));
+  const int log2_length = std::bit_width(length - 1);
+  auto layer = std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.log2_length == log2_length; });
+  if (layer == layers.end()) layer = layers.insert(layers.end(), Layer{log2_length, {}});
+  layer->residents.emplace(begin, std::move(resident));
 }
 
 void Shadow::open(StorageKey storage, void* guard) {
@@ -74,27 +88,38 @@ void Shadow::open(StorageKey storage, void* guard) {
 
 // Takes what `written` covers out of the residents of this entry.
 void Shadow::cover(Entry* entry, const Geometry& written) {
-  std::vector<std::multimap<std::int64_t, Resident>::iterator> emptied;
-  for_overlapping(*entry, written.begin_byte(), written.end_byte(), [&](auto it) {
+  bool emptied = false;
+  const bool rows = written.contiguous();
+  for_overlapping(*entry, written.begin_byte(), written.end_byte(), [&](Layer&, auto it) {
     Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
-    const ElementSet covered = covered_elements(mine, resident.live, written);
-    if (covered.empty()) return;
-    resident.live = set_difference(resident.live, covered);
-    if (resident.live.empty()) emptied.push_back(it);
+    if (rows && mine.contiguous()) {
+      const Run covered = covered_run(mine, written);
+      resident.live.remove(covered.begin, covered.end);
+    } else {
+      const ElementSet covered = covered_elements(mine, resident.live, written);
+      if (!covered.empty()) resident.live = set_difference(resident.live, covered);
+    }
+    emptied |= resident.live.empty();
   });
-  for (auto it : emptied) {
+  if (!emptied) return;
+  std::vector<std::pair<Layer*, std::multimap<std::int64_t, Resident>::iterator>> gone;
+  for_overlapping(*entry, written.begin_byte(), written.end_byte(), [&](Layer& layer, auto it) {
+    if (it->second.live.empty()) gone.emplace_back(&layer, it);
+  });
+  for (auto& [layer, it] : gone) {
     OpRecord* writer = it->second.writer;
-    entry->residents.erase(it);
+    layer->residents.erase(it);
     store_->release(writer);
   }
+  std::erase_if(entry->layers, [](const Layer& layer) { return layer.residents.empty(); });
 }
 
 void Shadow::erase(StorageKey storage, const Geometry& written) {
   auto found = entries_.find(storage);
   if (found == entries_.end() || written.numel() == 0) return;
   cover(&found->second, written);
-  if (found->second.residents.empty()) drop(found);
+  if (found->second.layers.empty()) drop(found);
 }
 
 void Shadow::write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output,
@@ -112,9 +137,7 @@ void Shadow::add_resident(StorageKey storage, OpRecord* record, std::uint16_t ou
   resident.output = output;
   resident.live = bad;
   resident.end = written.end_byte();
-  const std::int64_t begin = written.begin_byte();
-  entry.longest = std::max(entry.longest, resident.end - begin);
-  entry.residents.emplace(begin, std::move(resident));
+  entry.add(written.begin_byte(), std::move(resident));
 }
 
 std::vector<ReadEdge> Shadow::attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
@@ -123,7 +146,7 @@ std::vector<ReadEdge> Shadow::attribute(StorageKey storage, const Geometry& geom
   *unexplained = bad;
   auto found = entries_.find(storage);
   if (found == entries_.end() || bad.empty()) return edges;
-  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto it) {
+  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
     if (unexplained->empty()) return;
     const Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
@@ -177,7 +200,7 @@ BadElements Shadow::expected(StorageKey storage, const Geometry& geometry) const
   BadElements expected;
   auto found = entries_.find(storage);
   if (found == entries_.end()) return expected;
-  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto it) {
+  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
     const Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     const BadElements& bad = resident.writer->outputs[resident.output].bad;
@@ -199,7 +222,7 @@ bool Shadow::overlaps(StorageKey storage, std::int64_t begin, std::int64_t end) 
   auto found = entries_.find(storage);
   if (found == entries_.end()) return false;
   bool any = false;
-  for_overlapping(found->second, begin, end, [&](auto) { any = true; });
+  for_overlapping(found->second, begin, end, [&](auto&, auto) { any = true; });
   return any;
 }
 
@@ -207,7 +230,7 @@ OpRecord* Shadow::newest_writer(StorageKey storage, const Geometry& geometry) co
   auto found = entries_.find(storage);
   if (found == entries_.end()) return nullptr;
   OpRecord* newest = nullptr;
-  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto it) {
+  for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
     if (newest == nullptr || it->second.writer->seq > newest->seq) newest = it->second.writer;
   });
   return newest;
@@ -261,7 +284,7 @@ void Shadow::adopt(StorageKey storage, StorageKey other, std::int64_t offset, co
   auto target = entries_.find(storage);
   if (source == entries_.end() || target == entries_.end()) return;
   std::vector<Resident> taken;
-  for_overlapping(source->second, geometry.begin_byte() + offset, geometry.end_byte() + offset, [&](auto it) {
+  for_overlapping(source->second, geometry.begin_byte() + offset, geometry.end_byte() + offset, [&](auto&, auto it) {
     Resident copy = it->second;
     copy.delta += offset;
     copy.end -= offset;
@@ -270,8 +293,7 @@ void Shadow::adopt(StorageKey storage, StorageKey other, std::int64_t offset, co
   for (Resident& resident : taken) {
     store_->retain(resident.writer);
     const std::int64_t begin = geometry_of(*resident.writer, resident.output).begin_byte() - resident.delta;
-    target->second.longest = std::max(target->second.longest, resident.end - begin);
-    target->second.residents.emplace(begin, std::move(resident));
+    target->second.add(begin, std::move(resident));
   }
 }
 
@@ -279,7 +301,9 @@ std::unordered_map<StorageKey, Shadow::Entry>::iterator Shadow::drop(
     std::unordered_map<StorageKey, Entry>::iterator entry) {
   filter_[filter_slot(entry->first)].fetch_sub(1, std::memory_order_relaxed);
   guards_.release(entry->second.guard);
-  for (auto& [begin, resident] : entry->second.residents) store_->release(resident.writer);
+  for (Layer& layer : entry->second.layers) {
+    for (auto& [begin, resident] : layer.residents) store_->release(resident.writer);
+  }
   for (OpRecord* view : entry->second.views) store_->release(view);
   return entries_.erase(entry);
 }

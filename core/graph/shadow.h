@@ -96,11 +96,18 @@ class Shadow {
     ElementSet live;         // elements of the writer's output, still in memory and bad
     std::int64_t end = 0;    // end of the byte range (in this storage); its beginning is the key
   };
+  // Residents whose byte ranges are of about one length, by first byte. Those that overlap a range begin at most one
+  // length before it, so one of the whole storage does not make the look-up of a row long.
+  struct Layer {
+    int log2_length = 0;  // their ranges are at most 2^log2_length bytes long, and more than half of that
+    std::multimap<std::int64_t, Resident> residents;
+  };
   struct Entry {
     void* guard = nullptr;
-    std::multimap<std::int64_t, Resident> residents;  // by first byte
-    std::int64_t longest = 0;                         // longest byte range among them, ever
-    std::vector<OpRecord*> views;                     // oldest first, at most kMaxViews
+    std::vector<Layer> layers;
+    std::vector<OpRecord*> views;  // oldest first, at most kMaxViews
+
+    void add(std::int64_t begin, Resident resident);
   };
   static constexpr std::size_t kMaxViews = 64;
   static constexpr std::size_t kFilterSize = 8192;
@@ -108,6 +115,7 @@ class Shadow {
     return (storage * 0x9e3779b97f4a7c15ull) >> 51;  // 13 bits
   }
 
+  // f(layer, iterator) for each resident with a byte in [begin, end).
   template <typename EntryType, typename F>
   static void for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t end, F&& f);
   void cover(Entry* entry, const Geometry& written);

@@ -144,5 +144,21 @@ TEST_F(ShadowTest, ManyRowsKeepTheirOwnWriters) {
   EXPECT_EQ(store_.size(), static_cast<std::size_t>(kRows));
 }
 
+// A cache that began as one bad whole and is filled row by row: bad rows are their writers', good rows nobody's.
+TEST_F(ShadowTest, RowsWrittenIntoABadWholeTakeTheirBytes) {
+  constexpr std::int64_t kRows = 10000;
+  OpRecord* whole = write(1, 10, floats({kRows, 4}), ElementSet::range(0, 4 * kRows));
+  for (std::int64_t row = 0; row < kRows; row += 2) {
+    write(1, 100 + row, floats({4}, 4 * row), row % 4 == 0 ? ElementSet::range(1, 2) : ElementSet());
+  }
+  const auto edges = read(1, floats({4, 4}, 4 * 400), ElementSet::of({1, 5, 8, 13}));
+  ASSERT_EQ(edges.size(), 2u);
+  EXPECT_EQ(unexplained_, ElementSet::of({8}));  // row 402 was written with good values
+  EXPECT_EQ(edges[0].writer->seq, 500u);
+  EXPECT_EQ(edges[0].elements, ElementSet::of({1}));
+  EXPECT_EQ(edges[1].writer, whole);
+  EXPECT_EQ(edges[1].elements, ElementSet::of({5, 13}));
+}
+
 }  // namespace
 }  // namespace sherlorch

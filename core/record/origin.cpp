@@ -14,22 +14,26 @@ BadElements intersect(const BadElements& bad, const ElementSet& set) {
   return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
 }
 
-// The last op of this recording that wrote the byte, or handed it out unwritten; 0 if the flight recorder holds none.
+// The last op of this recording that wrote the byte, or handed it out unwritten.
 struct LastWriter {
-  OpSeq seq = 0;
+  OpSeq seq = 0;  // 0: the flight recorder holds none
   bool uninitialized = false;
+  DType dtype = DType::kOther;
 };
 
-LastWriter last_writer(const FlightRecorder& flight, OpSeq begin, OpSeq end, const CallTensor& tensor,
+// Goes through the whole flight recorder, milliseconds, unless a filter knows that there is none.
+LastWriter last_writer(const Recorder& recorder, const FlightRecorder& flight, OpSeq end, const CallTensor& tensor,
                        std::int64_t byte) {
   LastWriter last;
+  if (recorder.first_touch(tensor.storage) && !recorder.handed_out(tensor.storage)) return last;
+  const OpSeq begin = recorder.recording_begin();
   const std::uint8_t tag = address_tag(tensor.data, tensor.offset);
   flight.backwards(begin, end, [&](const FlightOp& op) {
     for (const FlightTensor& written : op.tensors) {
       if (written.storage != tensor.storage || written.tag != tag || byte < written.begin || byte >= written.end)
         continue;
       if (written.role != TensorRole::kWrite && written.role != TensorRole::kUninitialized) continue;
-      last = {op.seq, written.role == TensorRole::kUninitialized};
+      last = {op.seq, written.role == TensorRole::kUninitialized, written.dtype};
       return false;
     }
     return true;
@@ -62,14 +66,24 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   origin->seq = header_->seq;
   origin->thread = call_.thread;
   origin->origin_arg = tensor.arg;
-  const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
-                                      facts.geometry.byte_of(all.first()));
+  const LastWriter last =
+      last_writer(recorder_, graph_.flight, header_->seq, tensor, facts.geometry.byte_of(all.first()));
+  FlightHeader header;
   if (last.seq == 0) {
     origin->origin = OriginKind::kInput;
+  } else if (!last.uninitialized && last.dtype != tensor.dtype && graph_.flight.read_header(last.seq, &header)) {
+    // Written as numbers of another type (through view(torch.int32), say), whose bits are these values.
+    origin->kind = OpKind::kOp;
+    origin->reinterpreted = true;
+    origin->seq = last.seq;
+    origin->op = header.op;
+    origin->site = header.site;
+    origin->module = header.module;
+    origin->thread = header.thread;
+    origin->phase = header.phase;
   } else {
     origin->origin = last.uninitialized ? OriginKind::kUninitialized : OriginKind::kExternal;
     origin->last_writer = last.seq;
-    FlightHeader header;
     if (last.uninitialized && graph_.flight.read_header(last.seq, &header)) {
       origin->op = header.op;
       origin->site = header.site;
@@ -187,8 +201,8 @@ void BadOp::explain_first_touch(OpRecord* record) {
       std::vector<std::int64_t> unwritten;
       std::int64_t looked = 0;
       readable.for_each([&](std::int64_t i) {
-        const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
-                                            output.facts.geometry.byte_of(i));
+        const LastWriter last =
+            last_writer(recorder_, graph_.flight, header_->seq, tensor, output.facts.geometry.byte_of(i));
         if (last.seq != 0 && last.uninitialized) unwritten.push_back(i);
         return ++looked < 16;  // each look goes through the flight recorder
       });

@@ -95,12 +95,13 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   bool cold = call.has_nonfinite_scalar || call.traits->literal;
   for (CallTensor& output : call.outputs) {
     if (output.role != TensorRole::kWrite) {
+      if (output.role == TensorRole::kUninitialized) handed_out_.add(output.storage);
       if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) scan(&output);
       continue;
     }
     if (scan(&output)) header.nonfinite = true;
     if (output.largest > header.largest) header.largest = output.largest;
-    touch(output.storage);
+    touched_.add(output.storage);
   }
   cold |= header.nonfinite;
   if (has_shadows() && !cold) {
@@ -136,7 +137,7 @@ void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
 void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexcept {
   try {
     CallTensor copy = tensor;
-    touch(tensor.storage);
+    touched_.add(tensor.storage);
     if (scan(&copy)) BadOp::note_existing(*this, copy, call);
   } catch (...) {
     count_blind(Blind::kRecorderError);
@@ -145,7 +146,8 @@ void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexce
 
 void Recorder::begin_recording() noexcept {
   recording_begin_.store(graph_.flight.end(), std::memory_order_relaxed);
-  for (auto& word : touched_) word.store(0, std::memory_order_relaxed);
+  touched_.clear();
+  handed_out_.clear();
 }
 
 void Recorder::clear() {

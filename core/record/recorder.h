@@ -58,10 +58,9 @@ class Recorder {
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
   // False if something has been written into this storage during the recording (or into one that shared its filter
   // bit).
-  bool first_touch(StorageKey storage) const noexcept {
-    const std::uint64_t bit = touch_bit(storage);
-    return (touched_[bit >> 6].load(std::memory_order_relaxed) >> (bit & 63) & 1) == 0;
-  }
+  bool first_touch(StorageKey storage) const noexcept { return !touched_.holds(storage); }
+  // False if no op of the recording has handed this storage out unwritten (torch.empty).
+  bool handed_out(StorageKey storage) const noexcept { return handed_out_.holds(storage); }
 
   // True if some live storage has a shadow. Relaxed: a thread that has just learnt of a tensor from another thread
   // synchronized with it by that.
@@ -95,17 +94,30 @@ class Recorder {
 
  private:
   friend class BadOp;
-  static std::uint64_t touch_bit(StorageKey storage) noexcept {
-    return (storage * 0x9e3779b97f4a7c15ull) >> 47;
-  }  // 17 bits
-  void touch(StorageKey storage) noexcept {
-    const std::uint64_t bit = touch_bit(storage);
-    std::atomic<std::uint64_t>& word = touched_[bit >> 6];
-    const std::uint64_t mask = std::uint64_t{1} << (bit & 63);
-    // A lost update between two threads only makes one later check look at memory that need not be looked at.
-    const std::uint64_t old = word.load(std::memory_order_relaxed);
-    if ((old & mask) == 0) word.store(old | mask, std::memory_order_relaxed);
-  }
+  // Storages that something has happened to during the recording: never misses one, may name others.
+  class StorageFilter {
+   public:
+    bool holds(StorageKey storage) const noexcept {
+      const std::uint64_t at = bit(storage);
+      return (words_[at >> 6].load(std::memory_order_relaxed) >> (at & 63) & 1) != 0;
+    }
+    void add(StorageKey storage) noexcept {
+      const std::uint64_t at = bit(storage);
+      std::atomic<std::uint64_t>& word = words_[at >> 6];
+      const std::uint64_t mask = std::uint64_t{1} << (at & 63);
+      // A lost update between two threads only makes one later check look at memory that need not be looked at.
+      const std::uint64_t old = word.load(std::memory_order_relaxed);
+      if ((old & mask) == 0) word.store(old | mask, std::memory_order_relaxed);
+    }
+    void clear() noexcept {
+      for (auto& word : words_) word.store(0, std::memory_order_relaxed);
+    }
+
+   private:
+    static std::uint64_t bit(StorageKey storage) noexcept { return storage * 0x9e3779b97f4a7c15ull >> 47; }  // 17 bits
+    std::array<std::atomic<std::uint64_t>, 2048> words_{};  // 16 KiB
+  };
+
   bool scan(CallTensor* tensor) const noexcept;
   void record_cold(OpCall& call, FlightHeader* header) noexcept;
 
@@ -117,7 +129,8 @@ class Recorder {
   std::atomic<OpSeq> recording_begin_{1};
   std::atomic<bool> scan_views_{false};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
-  std::array<std::atomic<std::uint64_t>, 2048> touched_{};  // 131,072 bits, 16 KiB
+  StorageFilter touched_;
+  StorageFilter handed_out_;
   // The last number of each class (NaN, +Inf, -Inf) taken out of a tensor by item(); guarded by the graph's mutex.
   std::array<OpRecord*, 3> last_items_{};
 };

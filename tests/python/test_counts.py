@@ -28,17 +28,15 @@ def test_a_loop_of_masked_steps_leaves_nothing_behind() -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(8)
     seen = []
     with sherlorch.trace():
-        for _ in range(60):
+        for _ in range(150):
             optimizer.zero_grad()
             model(x, mask=mask).square().mean().backward()
             optimizer.step()
             facts = _native.recorder_facts()
             seen.append((facts["records"], facts["shadows"]))
-    warm = seen[20:]
-    early, late = warm[: len(warm) // 2], warm[len(warm) // 2 :]
+    # What the dead leave is swept away when it has doubled, so the numbers go up and down below a bound.
     for which in (0, 1):
-        assert max(row[which] for row in late) <= max(row[which] for row in early), seen
-        assert max(row[which] for row in warm) < 200, seen
+        assert max(row[which] for row in seen) < 200, seen
 
 
 _GROWTH = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,7 @@ from .oracle import Oracle, is_values, kind
 from .program import PREAMBLE, Program, register
 
 FOLDER = "/differential/"
-# A file name a program, kept alive: see found/test_found.py, test_lines_of_code_that_took_anothers_address.
-_filenames: list[str] = []
+_numbers = itertools.count()  # a file name a program
 
 
 @dataclass
@@ -58,10 +58,8 @@ def traced(program: Program, *, fast_shape_ops: bool = True) -> tuple[sherlorch.
     exec(PREAMBLE, env)
     exec(program.inputs_source(), env)
     source = program.source()
-    if _filenames:
-        linecache.cache.pop(_filenames[-1], None)
-    filename = f"{FOLDER}{len(_filenames)}.py"
-    _filenames.append(filename)
+    linecache.clearcache()  # of the programs before it
+    filename = f"{FOLDER}{next(_numbers)}.py"
     register(source, filename)
     code = compile(source, filename, "exec")
     tracker = sherlorch.trace(fast_shape_ops=fast_shape_ops)

@@ -73,9 +73,8 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
 @dataclass
 class Options:
     literals: float = 0.25  # the share of programs with infinities and NaN that were asked for
-    uninitialized: float = 0.0  # the share with memory that nobody has written; 0.1 once found/ is mended
+    uninitialized: float = 0.1  # the share with memory that nobody has written
     clean: float = 0.1  # the share with no fault on purpose
-    avoid_found: bool = True  # leave out what found/ has as not yet mended
     shortest: int = 5
     longest: int = 15
 
@@ -159,9 +158,9 @@ class Generator:
     def index(self, name: str) -> str:
         return ", ".join(str(self.rng.randrange(size)) for size in self.shape(name))
 
-    def fill_value(self, assigned: bool = False) -> tuple[str, bool]:
-        """A number to fill with; `assigned`: by x[...] = number."""
-        if self.with_literals and not (assigned and self.options.avoid_found) and self.chance(0.4):
+    def fill_value(self) -> tuple[str, bool]:
+        """A number to fill with."""
+        if self.with_literals and self.chance(0.4):
             return self.rng.choice(INFINITIES), True
         return self.number(), False
 
@@ -197,13 +196,8 @@ class Generator:
         if self.with_literals and self.chance(0.3):
             text = text.replace("3.0", self.rng.choice(INFINITIES)).replace("- inf", "-inf")
             literal = "inf" in text or "nan" in text
-        # In-place ops on the very memory of a literal: see found/.
-        copied = ".clone()" if self.options.avoid_found else ""
         step = Step(
-            f"{name} = torch.tensor({text}).view({list(shape)}){copied}",
-            (name,),
-            literal=literal,
-            unwritten="nan" in text and not copied,
+            f"{name} = torch.tensor({text}).view({list(shape)})", (name,), literal=literal, unwritten="nan" in text
         )
         return (step,)
 
@@ -353,11 +347,11 @@ class Generator:
         if which == 2:
             return (Step(f"{x}.nan_to_num_(0.5)", writes=(x,), reads=(x,), skeletons=(f"{x} + 0",)),)
         if which == 3:
-            value, literal = self.fill_value(True)
+            value, literal = self.fill_value()
             part = f"{x}[{self.index(x)}]" if self.shape(x) else f"{x}[()]"
             return (Step(f"{part} = {value}", writes=(part,), literal=literal),)
         if which == 4 and self.shape(x):
-            value, literal = self.fill_value(True)
+            value, literal = self.fill_value()
             part = f"{x}[{self.rng.randrange(self.shape(x)[0])}:]"
             return (Step(f"{part} = {value}", writes=(part,), literal=literal),)
         y = self.like(x, writes=True)
@@ -368,14 +362,10 @@ class Generator:
     def out(self) -> Line:
         z = self.target()
         x = self.like(z, same=True, writes=True)
-        if self.options.avoid_found and addresses(self.value(x)) == addresses(self.value(z)):
-            raise Gone
         if self.chance(0.4):
             op = self.rng.choice(["sqrt", "log", "exp", "reciprocal", "neg", "abs", "tanh"])
             return (Step(f"torch.{op}({x}, out={z})", writes=(z,), reads=(x,), skeletons=(f"{x} + 0",)),)
         y = self.like(z, writes=True)
-        if self.options.avoid_found and addresses(self.value(y)) == addresses(self.value(z)):
-            raise Gone
         op = self.rng.choice(["add", "sub", "mul", "div", "maximum"])
         return (Step(f"torch.{op}({x}, {y}, out={z})", writes=(z,), reads=(x, y), skeletons=(f"{x} + {y}",)),)
 
@@ -401,7 +391,7 @@ class Generator:
             skeleton = f"{x}.masked_fill({m}, 0.0)"
             return (Step(f"{name} = {x}.masked_fill({m}, {value})", (name,), (), (x,), (skeleton,), literal=literal),)
         x = self.target(lambda t: t.dim() > 0)
-        m, (value, literal) = self.mask(self.shape(x)), self.fill_value(which == 5)
+        m, (value, literal) = self.mask(self.shape(x)), self.fill_value()
         skeleton = f"{x}.masked_fill({m}, 0.0)"
         if which == 4:
             text = f"{x}.masked_fill_({m}, {value})"
@@ -450,7 +440,7 @@ class Generator:
         which = self.rng.randrange(6)
         d = self.dim(x)
         if which == 0:
-            index, (value, literal) = self.indices(shape[0], distinct=True), self.fill_value(True)
+            index, (value, literal) = self.indices(shape[0], distinct=True), self.fill_value()
             skeleton = f"{x}.index_fill(0, {index}, 0.0)"
             text = f"{x}[{index}] = {value}"
             return (Step(text, writes=(x,), reads=(x,), skeletons=(skeleton,), literal=literal),)
@@ -532,7 +522,7 @@ class Generator:
         x = self.target(lambda t: t.dtype == torch.float32)
         at = self.index(x)
         part = f"{x}[{at}]" if self.shape(x) else f"{x}[()]"
-        which, name = self.rng.randrange(6), self.new()
+        which, name = self.rng.randrange(7), self.new()
         read = Step(f"{name} = {part} / 0.0", (name,), (), (x,), (f"{part} + 0",))
         if which == 0:
             put = Step(f"{part} = {name}", writes=(part,), reads=(name,), skeletons=(f"{name} + 0",))
@@ -548,6 +538,9 @@ class Generator:
         if which == 4:
             big = Step(f"{part} = 3e38", writes=(part,))
             return (big, Step(f"{part}.mul_(10.0)", writes=(part,), reads=(x,), skeletons=(f"{part} + 0",)))
+        if which == 5:
+            bits = self.rng.choice([0x7FC00000, 0x7F800000, -0x800000])
+            return (Step(f"{part}.view(torch.int32).fill_({bits})", writes=(part,)),)
         zero = Step(f"{part} = 0.0", writes=(part,))
         return (zero, Step(f"{name} = {x}.log()", (name,), (), (x,), (f"{x} + 0",)))
 

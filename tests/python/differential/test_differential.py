@@ -11,7 +11,7 @@ from .oracle import Oracle
 from .program import Program, Step
 from .run import run_many
 
-PROGRAMS = int(os.environ.get("SHERLORCH_DIFFERENTIAL_PROGRAMS", "3000"))
+PROGRAMS = int(os.environ.get("SHERLORCH_DIFFERENTIAL_PROGRAMS", "20000"))
 SEED = int(os.environ.get("SHERLORCH_DIFFERENTIAL_SEED", "0"))
 
 
