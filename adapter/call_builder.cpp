@@ -134,6 +134,21 @@ bool is_written(const Open& open, std::uint16_t arg) {
   return false;
 }
 
+// True if another argument lies in the storage of this written one (x[...] = x).
+bool reads_storage(const ThreadState& state, const Open& open, const CallTensor& written) {
+  for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
+    const OpenTensor& input = state.inputs[i];
+    if (input.arg == written.arg) continue;
+    const StorageKey storage =
+        input.impl == nullptr ? state.early[input.early].storage
+                              : (input.impl->has_storage()
+                                     ? reinterpret_cast<StorageKey>(input.impl->unsafe_storage().unsafeGetStorageImpl())
+                                     : 0);
+    if (storage == written.storage) return true;
+  }
+  return false;
+}
+
 Phase phase_of(const ThreadState& state, const Open& open) {
   if (open.recompute) return Phase::kRecompute;
   if (open.container >= 0) return Phase::kBackward;
@@ -191,10 +206,7 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
     open.kind = OpenKind::kTransparent;
     return;
   }
-  if (open.op->written_args.empty() || open.op->traits.overwrites || open.op->traits.metadata_only ||
-      open.op->traits.uninitialized) {
-    return;
-  }
+  if (open.op->written_args.empty() || open.op->traits.metadata_only || open.op->traits.uninitialized) return;
   // Memory that the op reads and overwrites: what it holds must be seen now if nothing is known of it yet.
   Recorder& recorder = Session::get().recorder();
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
@@ -202,8 +214,9 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
     if (input.impl == nullptr || !is_written(open, input.arg)) continue;
     CallTensor tensor;
     FlatShape flat;
-    if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || !recorder.first_touch(tensor.storage)) continue;
     tensor.arg = input.arg;
+    if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || recorder.known(tensor.storage)) continue;
+    if (open.op->traits.overwrites && !reads_storage(state, open, tensor)) continue;
     tensor.list_index = input.list_index;
     tensor.is_parameter = is_leaf_that_requires_grad(input.impl);
     OpCall call;

@@ -127,6 +127,8 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
   for (int d = 0; d < tensor->dims; ++d) {
     last += (tensor->sizes[d] - 1) * tensor->strides[d] * static_cast<std::int64_t>(tensor->item_size);
   }
+  tensor->whole_storage = tensor->numel * static_cast<std::int64_t>(tensor->item_size) == size &&
+                          (tensor->contiguous || impl->is_non_overlapping_and_dense());
   const bool inside =
       bytes != nullptr && (tensor->numel == 0 || last + static_cast<std::int64_t>(tensor->item_size) <= size);
   tensor->data = inside ? static_cast<const char*>(bytes) + tensor->offset : nullptr;

@@ -62,6 +62,7 @@ class ShapedTensors {
  public:
   std::size_t size() const noexcept { return tensors_.size(); }
   CallTensor& operator[](std::size_t i) noexcept { return tensors_[i]; }
+  const CallTensor& operator[](std::size_t i) const noexcept { return tensors_[i]; }
   std::span<CallTensor> from(std::size_t begin) noexcept { return std::span(tensors_).subspan(begin); }
   void push(const CallTensor& tensor) {
     const std::size_t slot = tensors_.size();

@@ -15,6 +15,7 @@
 #include "bindings/python_tensor.h"
 #include "bindings/relation_probe.h"
 #include "core/operators/relation.h"
+#include "core/operators/traits.h"
 #include "core/report/chrome_trace.h"
 #include "core/report/html.h"
 #include "sherlorch/errors.h"
@@ -374,6 +375,7 @@ PYBIND11_MODULE(_native, m) {
   m.def("_last_relation", last_relation);
   m.def("_last_operator", last_operator);
   m.def("_mapped_operators", mapped_operators);
+  m.def("_makes_no_nan", operators_that_make_no_nan);
   m.def("inject_failures", [](int n) { Session::get().recorder().inject_failures(n); });
 
   Frontend front;

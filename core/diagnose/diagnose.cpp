@@ -185,8 +185,9 @@ class Builder {
     culprit->cause = Cause::kUnknown;
     culprit->origin_detail = "bits of another dtype";
     culprit->headline = culprit->step.op_name + " wrote values of another dtype whose bits are not finite";
-    culprit->explanation = "It wrote through a view of another dtype, or .view(dtype) was taken of what it wrote. Read as " +
-                           culprit->step.dtype + ", the same bits are no finite number.";
+    culprit->explanation =
+        "It wrote through a view of another dtype, or .view(dtype) was taken of what it wrote. Read as " +
+        culprit->step.dtype + ", the same bits are no finite number.";
     culprit->help = "Convert values with .to(dtype); .view(dtype) keeps the bits and not the value.";
   }
 

@@ -28,6 +28,19 @@ const Names kFills = {"full",         "full_like",       "new_full",    "fill", 
 const Names kOverwrites = {"copy_",      "fill_",   "zero_",      "normal_",      "uniform_",    "random_",
                            "bernoulli_", "cauchy_", "geometric_", "exponential_", "log_normal_", "copy"};
 
+// Sums, differences and products of finite numbers are finite or too large, never NaN; nor are these functions. (Not
+// addcmul and lerp: a product inside that is too large meets a zero; so does round's power of ten.)
+const Names kMakesNoNan = {"add",    "sub",     "rsub",    "mul",     "neg",  "abs",      "exp",
+                           "relu",   "sigmoid", "tanh",    "clamp",   "sin",  "cos",      "erf",
+                           "square", "floor",   "ceil",    "trunc",   "sign", "expm1",    "atan",
+                           "sinh",   "cosh",    "maximum", "minimum", "silu", "hardtanh", "relu6"};
+
+std::string_view bare_name(std::string_view name) {
+  if (name.starts_with("_foreach_")) name.remove_prefix(9);
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+
 const Names kItems = {"item", "_local_scalar_dense"};
 
 const Names kCasts = {"to", "_to_copy", "_autocast_to_reduced_precision"};
@@ -44,6 +57,7 @@ OperatorTraits operator_traits(const OperatorInfo& op) {
   traits.literal = name == "lift_fresh";
   traits.fills = kFills.contains(name);
   traits.overwrites = kOverwrites.contains(name);
+  traits.makes_no_nan = kMakesNoNan.contains(bare_name(name));
   traits.item = kItems.contains(name);
   traits.cast = kCasts.contains(name);
   // These update running_mean and running_var (arguments 3 and 4) in training; the older schemas do not say so.
@@ -59,5 +73,7 @@ OperatorTraits operator_traits(const OperatorInfo& op) {
   }
   return traits;
 }
+
+std::vector<std::string> operators_that_make_no_nan() { return {kMakesNoNan.begin(), kMakesNoNan.end()}; }
 
 }  // namespace sherlorch

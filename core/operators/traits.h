@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/graph/operator_info.h"
 
@@ -18,6 +20,8 @@ struct OperatorTraits {
   bool fills = false;
   // Writes its first argument without reading it (copy_, fill_, zero_, random fills).
   bool overwrites = false;
+  // Never gives NaN for finite real operands, whatever their size.
+  bool makes_no_nan = false;
   // Takes a number out of a tensor into Python (item).
   bool item = false;
   // Converts the element type and may do so inside another op, where autocast keeps the result for later ops.
@@ -31,5 +35,9 @@ struct OperatorTraits {
 };
 
 OperatorTraits operator_traits(const OperatorInfo& op);
+
+// The short names of the operators that have makes_no_nan, for the test that tries them: "add", also for add_ and
+// _foreach_add.
+std::vector<std::string> operators_that_make_no_nan();
 
 }  // namespace sherlorch

@@ -340,7 +340,7 @@ void BadOp::enter() {
     }
     add_numbers(record.get());
     classify(record.get());
-    if (introduced_ != 0) explain_first_touch(record.get());
+    if (introduced_ != 0) explain_overwritten(record.get());
     if (introduced_ != 0) {
       sample_witness(record.get());
       if (recorder_.hooks_.capture_stack != nullptr) recorder_.hooks_.capture_stack(&record->stack);

@@ -10,6 +10,13 @@
 
 namespace sherlorch {
 
+// The last op of the recording that wrote a byte, or handed it out unwritten.
+struct LastWriter {
+  OpSeq seq = 0;  // 0: the flight recorder holds none
+  bool uninitialized = false;
+  DType dtype = DType::kOther;
+};
+
 class BadOp {
  public:
   BadOp(Recorder& recorder, OpCall& call, FlightHeader* header)
@@ -47,11 +54,13 @@ class BadOp {
   void add_input(OpRecord* record, Seen& seen);
   void add_numbers(OpRecord* record);
   void classify(OpRecord* record);
-  void explain_first_touch(OpRecord* record);
+  void explain_overwritten(OpRecord* record);
   ElementSet read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const;
   void sample_witness(OpRecord* record);
-  // An origin for bad elements that no op of the recording wrote; entered into the shadow.
+  // Origins for bad elements that no op of the recording is known to have made; entered into the shadow.
   OpRecord* open_origin(Seen& seen, const BadElements& unexplained);
+  std::unique_ptr<OpRecord> make_origin(const Seen& seen, const TensorFacts& facts, const BadElements& bad,
+                                        const LastWriter& last) const;
   void open(Seen& seen);
 
   Recorder& recorder_;

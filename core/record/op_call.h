@@ -27,7 +27,8 @@ struct CallTensor {
   DType dtype = DType::kOther;
   std::uint8_t scalar_type = 0;
   TensorRole role = TensorRole::kRead;
-  bool contiguous = false;  // row-major without gaps
+  bool contiguous = false;     // row-major without gaps
+  bool whole_storage = false;  // its elements are all of the storage's bytes
   bool is_parameter = false;
   bool fresh_return = false;  // an output that is a return value, not a written argument
   bool foreign = false;       // memory that torch has not allocated (from_numpy); set for the outputs of literals only

@@ -1,5 +1,6 @@
 // Bad values that no op of the recording made: where do they come from?
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -10,22 +11,18 @@ namespace sherlorch {
 
 namespace {
 
+// How many elements are asked about singly: each look goes through the flight recorder.
+constexpr std::int64_t kMostLooked = 16;
+
 BadElements intersect(const BadElements& bad, const ElementSet& set) {
   return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
 }
-
-// The last op of this recording that wrote the byte, or handed it out unwritten.
-struct LastWriter {
-  OpSeq seq = 0;  // 0: the flight recorder holds none
-  bool uninitialized = false;
-  DType dtype = DType::kOther;
-};
 
 // Goes through the whole flight recorder, milliseconds, unless a filter knows that there is none.
 LastWriter last_writer(const Recorder& recorder, const FlightRecorder& flight, OpSeq end, const CallTensor& tensor,
                        std::int64_t byte) {
   LastWriter last;
-  if (recorder.first_touch(tensor.storage) && !recorder.handed_out(tensor.storage)) return last;
+  if (!recorder.written(tensor.storage)) return last;
   const OpSeq begin = recorder.recording_begin();
   const std::uint8_t tag = address_tag(tensor.data, tensor.offset);
   flight.backwards(begin, end, [&](const FlightOp& op) {
@@ -61,17 +58,47 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
     return graph_.shadow.newest_writer(storage, facts.geometry);
   }
 
+  // Usually one origin. Several where parts of the memory have different last writers that wrote it unscanned.
+  std::map<OpSeq, std::pair<LastWriter, ElementSet>> origins;
+  LastWriter last;
+  std::int64_t looked = 0;
+  for (const Run& run : all.runs()) {
+    std::int64_t begin = run.begin;
+    while (begin < run.end) {
+      const bool look = looked == 0 || (last.seq != 0 && looked < kMostLooked);
+      if (look) last = last_writer(recorder_, graph_.flight, header_->seq, tensor, facts.geometry.byte_of(begin));
+      looked += look;
+      const bool again = last.seq != 0 && looked < kMostLooked;
+      const std::int64_t end = again ? begin + 1 : run.end;
+      auto& [writer, elements] = origins[last.seq];
+      writer = last;
+      elements.append(begin, end);
+      begin = end;
+    }
+  }
+  const StorageKey storage = tensor.storage;
+  OpRecord* kept = nullptr;
+  for (auto& [seq, origin] : origins) {
+    kept = graph_.store.add(make_origin(seen, facts, intersect(unexplained, origin.second), origin.first));
+    if (seen.guard != nullptr) open(seen);
+    // Only the unexplained elements are the origin's; what other writes made stays theirs.
+    graph_.shadow.add_resident(storage, kept, 0, origin.second);
+    graph_.store.release(kept);
+  }
+  return kept;
+}
+
+std::unique_ptr<OpRecord> BadOp::make_origin(const Seen& seen, const TensorFacts& facts, const BadElements& bad,
+                                             const LastWriter& last) const {
   auto origin = std::make_unique<OpRecord>();
   origin->kind = OpKind::kOrigin;
   origin->seq = header_->seq;
   origin->thread = call_.thread;
-  origin->origin_arg = tensor.arg;
-  const LastWriter last =
-      last_writer(recorder_, graph_.flight, header_->seq, tensor, facts.geometry.byte_of(all.first()));
+  origin->origin_arg = seen.tensor->arg;
   FlightHeader header;
   if (last.seq == 0) {
     origin->origin = OriginKind::kInput;
-  } else if (!last.uninitialized && last.dtype != tensor.dtype && graph_.flight.read_header(last.seq, &header)) {
+  } else if (!last.uninitialized && last.dtype != facts.dtype && graph_.flight.read_header(last.seq, &header)) {
     // Written as numbers of another type (through view(torch.int32), say), whose bits are these values.
     origin->kind = OpKind::kOp;
     origin->reinterpreted = true;
@@ -91,18 +118,12 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
     }
   }
   OutputRecord output;
-  output.facts = std::move(facts);
-  output.bad = unexplained;
+  output.facts = facts;
+  output.bad = bad;
   const bool mask = origin->origin == OriginKind::kInput && seen.additive_mask;
-  (mask ? output.deliberate : output.introduced) = all;
+  (mask ? output.deliberate : output.introduced) = bad.all();
   origin->outputs.push_back(std::move(output));
-  OpRecord* kept = graph_.store.add(std::move(origin));
-  const StorageKey storage = tensor.storage;
-  open(seen);
-  // Only the unexplained elements are the origin's; what other writes made stays theirs.
-  graph_.shadow.add_resident(storage, kept, 0, all);
-  graph_.store.release(kept);
-  return kept;
+  return origin;
 }
 
 void BadOp::note_existing(Recorder& recorder, const CallTensor& tensor, OpCall call) {
@@ -182,55 +203,65 @@ ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const Outpu
   return reached;
 }
 
-// An in-place op introduced something, and what its tensor held before is not known to have been finite: ask the flight
-// recorder who wrote it last. Memory that nobody wrote was bad already.
-void BadOp::explain_first_touch(OpRecord* record) {
+// An in-place op introduced something, and what its tensor held is gone. Some of it was bad already: memory that nobody
+// had written (the flight recorder tells), and what became a NaN though the op makes none of finite values (then
+// something outside of torch, numpy say, changed the memory after its last writer).
+void BadOp::explain_overwritten(OpRecord* record) {
+  if (call_.traits->overwrites) return;
   bool changed = false;
   for (std::size_t o = 0; o < record->outputs.size(); ++o) {
     OutputRecord& output = record->outputs[o];
     if (!output.facts.written_arg || output.introduced.empty()) continue;
-    if (call_.traits->overwrites) continue;
     for (Seen& seen : outputs_) {
-      CallTensor& tensor = *seen.tensor;
+      const CallTensor& tensor = *seen.tensor;
       if (tensor.storage != output.facts.storage || tensor.arg != output.facts.arg ||
           tensor.list_index != output.facts.list_index) {
         continue;
       }
       // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
       const ElementSet readable = read_before(*record, o, output);
-      std::vector<std::int64_t> unwritten;
+      ElementSet impossible;
+      if (call_.traits->makes_no_nan && !is_complex(tensor.dtype) && !record->constant_nan)
+        impossible = set_difference(set_intersection(readable, output.bad.nan), output.converted);
+      std::map<OpSeq, std::pair<LastWriter, ElementSet>> origins;
+      LastWriter last;
       std::int64_t looked = 0;
+      std::int64_t next = 0;
       readable.for_each([&](std::int64_t i) {
-        const LastWriter last =
-            last_writer(recorder_, graph_.flight, header_->seq, tensor, output.facts.geometry.byte_of(i));
-        if (last.seq != 0 && last.uninitialized) unwritten.push_back(i);
-        return ++looked < 16;  // each look goes through the flight recorder
+        last = last_writer(recorder_, graph_.flight, header_->seq, tensor, output.facts.geometry.byte_of(i));
+        if (last.uninitialized || impossible.contains(i)) {
+          auto& [writer, elements] = origins[last.seq];
+          writer = last;
+          elements.append(i, i + 1);
+        }
+        next = i + 1;
+        return ++looked < kMostLooked;
       });
-      if (unwritten.empty()) continue;
-      // All of the memory came from the same allocation: what was not written since is judged alike.
-      const ElementSet elements = looked < readable.count() ? readable : ElementSet::of(unwritten);
-      auto origin = std::make_unique<OpRecord>();
-      origin->kind = OpKind::kOrigin;
-      origin->origin = OriginKind::kUninitialized;
-      origin->seq = header_->seq;
-      OutputRecord held;
-      held.facts = output.facts;
-      held.bad = intersect(output.bad, elements);
-      held.introduced = elements;
-      origin->outputs.push_back(std::move(held));
-      OpRecord* kept = graph_.store.add(std::move(origin));
-      for (InputRecord& input : record->inputs) {
-        if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
-          continue;
-        input.bad = kept->outputs[0].bad;
-        ReadEdge edge;
-        edge.writer = kept;
-        edge.elements = elements;
-        input.edges.push_back(std::move(edge));
+      // The others are judged as the last one.
+      const ElementSet rest = set_difference(last.uninitialized ? readable : impossible, ElementSet::range(0, next));
+      if (!rest.empty()) {
+        auto& [writer, elements] = origins[last.seq];
+        writer = last;
+        elements = set_union(elements, rest);
       }
-      output.introduced = set_difference(output.introduced, elements);
-      to_release_.push_back(kept);
-      changed = true;
+      for (auto& [seq, origin] : origins) {
+        auto& [writer, elements] = origin;
+        OpRecord* kept = graph_.store.add(make_origin(seen, output.facts, intersect(output.bad, elements), writer));
+        for (InputRecord& input : record->inputs) {
+          if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
+            continue;
+          const BadElements& held = kept->outputs[0].bad;
+          input.bad = {set_union(input.bad.nan, held.nan), set_union(input.bad.pos_inf, held.pos_inf),
+                       set_union(input.bad.neg_inf, held.neg_inf)};
+          ReadEdge edge;
+          edge.writer = kept;
+          edge.elements = elements;
+          input.edges.push_back(std::move(edge));
+        }
+        output.introduced = set_difference(output.introduced, elements);
+        to_release_.push_back(kept);
+        changed = true;
+      }
     }
   }
   if (!changed) return;

@@ -94,14 +94,13 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   }
   bool cold = call.has_nonfinite_scalar || call.traits->literal;
   for (CallTensor& output : call.outputs) {
-    if (output.role != TensorRole::kWrite) {
-      if (output.role == TensorRole::kUninitialized) handed_out_.add(output.storage);
-      if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) scan(&output);
-      continue;
+    if (output.role == TensorRole::kWrite) {
+      if (scan(&output)) header.nonfinite = true;
+      if (output.largest > header.largest) header.largest = output.largest;
+    } else if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) {
+      scan(&output);
     }
-    if (scan(&output)) header.nonfinite = true;
-    if (output.largest > header.largest) header.largest = output.largest;
-    touched_.add(output.storage);
+    note_write(call, output);
   }
   cold |= header.nonfinite;
   if (has_shadows() && !cold) {
@@ -122,6 +121,33 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   return header.seq;
 }
 
+// Keeps the filters of storages.
+void Recorder::note_write(const OpCall& call, const CallTensor& output) noexcept {
+  bool forget = false;
+  switch (output.role) {
+    case TensorRole::kWrite:
+      written_.add(output.storage);
+      if (output.whole_storage && can_be_nonfinite(output.dtype)) {
+        known_.add(output.storage);
+      } else {
+        // An integer written through a view of another dtype may have made a float bad.
+        forget = !can_be_nonfinite(output.dtype);
+      }
+      break;
+    case TensorRole::kUninitialized:
+      written_.add(output.storage);
+      break;
+    case TensorRole::kAlias:
+      // Memory from elsewhere, maybe at an address that was known (set_, from_numpy).
+      if (call.traits->literal) written_.add(output.storage);
+      forget = call.traits->metadata_only || call.traits->literal;
+      break;
+    case TensorRole::kRead:
+      break;
+  }
+  if (forget && known_.holds(output.storage)) known_.remove(output.storage);
+}
+
 void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
   try {
     if (inject_failures_.load(std::memory_order_relaxed) > 0) {
@@ -137,7 +163,7 @@ void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
 void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexcept {
   try {
     CallTensor copy = tensor;
-    touched_.add(tensor.storage);
+    if (tensor.whole_storage) known_.add(tensor.storage);
     if (scan(&copy)) BadOp::note_existing(*this, copy, call);
   } catch (...) {
     count_blind(Blind::kRecorderError);
@@ -146,8 +172,8 @@ void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexce
 
 void Recorder::begin_recording() noexcept {
   recording_begin_.store(graph_.flight.end(), std::memory_order_relaxed);
-  touched_.clear();
-  handed_out_.clear();
+  known_.clear();
+  written_.clear();
 }
 
 void Recorder::clear() {

@@ -53,14 +53,14 @@ class Recorder {
   // ticket. Never throws; what goes wrong is counted as a blind spot.
   OpSeq record(OpCall& call) noexcept;
 
-  // Called before an op that reads and overwrites this tensor runs, if first_touch(storage): bad values that it holds
+  // Called before an op that reads and overwrites this tensor runs, unless known(storage): bad values that it holds
   // already must be seen now or never.
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
-  // False if something has been written into this storage during the recording (or into one that shared its filter
-  // bit).
-  bool first_touch(StorageKey storage) const noexcept { return !touched_.holds(storage); }
-  // False if no op of the recording has handed this storage out unwritten (torch.empty).
-  bool handed_out(StorageKey storage) const noexcept { return handed_out_.holds(storage); }
+  // True if all of this storage has been written, and scanned, by ops of the recording (or of one that shares its filter
+  // bit): what is bad in it is in the shadow.
+  bool known(StorageKey storage) const noexcept { return known_.holds(storage); }
+  // False if no op of the recording has written into this storage or handed it out.
+  bool written(StorageKey storage) const noexcept { return written_.holds(storage); }
 
   // True if some live storage has a shadow. Relaxed: a thread that has just learnt of a tensor from another thread
   // synchronized with it by that.
@@ -94,7 +94,7 @@ class Recorder {
 
  private:
   friend class BadOp;
-  // Storages that something has happened to during the recording: never misses one, may name others.
+  // Storages that something has happened to during the recording; may name others too.
   class StorageFilter {
    public:
     bool holds(StorageKey storage) const noexcept {
@@ -109,16 +109,21 @@ class Recorder {
       const std::uint64_t old = word.load(std::memory_order_relaxed);
       if ((old & mask) == 0) word.store(old | mask, std::memory_order_relaxed);
     }
+    void remove(StorageKey storage) noexcept {
+      const std::uint64_t at = bit(storage);
+      words_[at >> 6].fetch_and(~(std::uint64_t{1} << (at & 63)), std::memory_order_relaxed);
+    }
     void clear() noexcept {
       for (auto& word : words_) word.store(0, std::memory_order_relaxed);
     }
 
    private:
     static std::uint64_t bit(StorageKey storage) noexcept { return storage * 0x9e3779b97f4a7c15ull >> 47; }  // 17 bits
-    std::array<std::atomic<std::uint64_t>, 2048> words_{};  // 16 KiB
+    std::array<std::atomic<std::uint64_t>, 2048> words_{};                                                   // 16 KiB
   };
 
   bool scan(CallTensor* tensor) const noexcept;
+  void note_write(const OpCall& call, const CallTensor& output) noexcept;
   void record_cold(OpCall& call, FlightHeader* header) noexcept;
 
   RecorderHooks hooks_;
@@ -129,8 +134,8 @@ class Recorder {
   std::atomic<OpSeq> recording_begin_{1};
   std::atomic<bool> scan_views_{false};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
-  StorageFilter touched_;
-  StorageFilter handed_out_;
+  StorageFilter known_;
+  StorageFilter written_;
   // The last number of each class (NaN, +Inf, -Inf) taken out of a tensor by item(); guarded by the graph's mutex.
   std::array<OpRecord*, 3> last_items_{};
 };

@@ -47,6 +47,7 @@ struct Fake {
     t.dtype = DType::kFloat32;
     t.role = role;
     t.contiguous = true;
+    t.whole_storage = length == size;
     t.fresh_return = role == TensorRole::kWrite;
     return t;
   }
@@ -181,6 +182,44 @@ TEST_F(RecorderTest, MemoryChangedBehindTorchsBackIsAnExternalWrite) {
   const OpRecord* origin = newest()->inputs[0].edges[0].writer;
   EXPECT_EQ(origin->origin, OriginKind::kExternal);
   EXPECT_EQ(origin->last_writer, made);
+}
+
+TEST_F(RecorderTest, BitsOfAnotherTypeAreTheirWritersDoing) {
+  Fake x({1, 1}), y({kNaN, 2});
+  CallTensor bits = x.tensor(TensorRole::kWrite);
+  run(op("aten::ones", {}), {}, {bits});
+  EXPECT_TRUE(recorder_.known(bits.storage));
+  bits.dtype = DType::kOther;
+  const OpSeq made = run(op("aten::fill_", {"self"}), {}, {bits});
+  EXPECT_FALSE(recorder_.known(bits.storage));
+  x.values[0] = kNaN;
+  run(op("aten::mul", {"self", "other"}), {x.tensor(TensorRole::kRead)}, {y.tensor(TensorRole::kWrite)});
+  const OpRecord* writer = newest()->inputs[0].edges[0].writer;
+  EXPECT_EQ(writer->kind, OpKind::kOp);
+  EXPECT_TRUE(writer->reinterpreted);
+  EXPECT_EQ(writer->seq, made);
+}
+
+TEST_F(RecorderTest, AWriteOfAPartMakesNoStorageKnown) {
+  Fake x({1, 1, 1});
+  const CallTensor part = x.tensor(TensorRole::kWrite, 1, 1);
+  run(op("aten::zero_", {"self"}), {}, {part});
+  EXPECT_FALSE(recorder_.known(part.storage));
+  EXPECT_TRUE(recorder_.written(part.storage));
+}
+
+// finite * 2 is no NaN: what the op overwrote was bad already.
+TEST_F(RecorderTest, ANaNThatTheOpCannotMakeWasThere) {
+  Fake x({kNaN, kInf});
+  run(op("aten::ones", {}), {}, {x.tensor(TensorRole::kWrite)});
+  recorder_.clear();
+  CallTensor written = x.tensor(TensorRole::kWrite);
+  written.fresh_return = false;
+  run(op("aten::mul_", {"self"}), {x.tensor(TensorRole::kRead)}, {written});
+  const OpRecord* record = newest();
+  EXPECT_EQ(record->outputs[0].introduced, ElementSet::range(1, 2));  // it may have been too large
+  ASSERT_EQ(record->inputs[0].edges.size(), 1u);
+  EXPECT_EQ(record->inputs[0].edges[0].writer->origin, OriginKind::kExternal);
 }
 
 TEST_F(RecorderTest, ARepairEmptiesTheShadow) {

@@ -73,3 +73,26 @@ def test_lines_of_code_that_took_anothers_address() -> None:
         (culprit,) = tracker.diagnose(env["x"]).culprits
         wrong += culprit.location != f"{FILE}:{blank % 7 + blank % 3 + 2}"
     assert wrong == 0
+
+
+BITS = 0x7FC00000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x.view(torch.int32).fill_({BITS})\ny = x * 2",
+        f"x[1].view(torch.int32).fill_({BITS})\nx.relu_()",
+        f"x[1].view(torch.int32).fill_({BITS})\nx[0].mul_(0.5)\nx[...] = x",
+        f"x.detach()[1].view(torch.int32).fill_({BITS})\nx.cumsum_(0)",
+        f"x[1].view(torch.int32).fill_({BITS})",
+    ],
+)
+def test_a_float_written_as_an_integer(text: str) -> None:
+    source = f"x = torch.ones(3)\n{text}\n"
+    assert blamed(source, "y" if "y =" in text else "x") == [("op", 2)]
+
+
+def test_two_floats_written_as_integers() -> None:
+    one = "x[{}].view(torch.int32).fill_(" + str(BITS) + ")\n"
+    assert blamed("x = torch.ones(3)\n" + one.format(0) + one.format(1) + "x.mul_(2)\n", "x") == [("op", 2), ("op", 3)]
