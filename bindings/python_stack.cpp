@@ -32,6 +32,7 @@ enum CodeFlags : std::uint8_t {
   kOwn = 8,         // sherlorch itself
   kTorch = 16,
   kHandler = 32,  // a __torch_function__ of the user's
+  kRunner = 64,   // of `sherlorch run`: what called it is the command, not the program
 };
 
 // A sample of the line table's bytes. Where a freed code object's address and those of its parts are all taken over by
@@ -127,7 +128,9 @@ std::string text_of(PyObject* str) {
 std::uint8_t classify(const PyCodeObject* code) {
   const std::string file = text_of(code->co_filename);
   std::uint8_t flags = 0;
-  if (!g_folders.own.empty() && file.starts_with(g_folders.own)) return kOwn;
+  if (!g_folders.own.empty() && file.starts_with(g_folders.own)) {
+    return file.ends_with("/cli/_program.py") ? kOwn | kRunner : kOwn;
+  }
   if (file.starts_with("<frozen") || file.starts_with("<eval_with_key")) return 0;
   if (!g_folders.torch.empty() && file.starts_with(g_folders.torch)) {
     flags |= kTorch;
@@ -302,8 +305,10 @@ void capture_site(void* floor, const char* op_name, SiteCapture* capture) noexce
 void capture_python_stack(std::vector<SiteId>* stack) {
   Caches& cache = caches();
   for (const _PyInterpreterFrame* frame = innermost(); frame != nullptr; frame = frame->previous) {
-    if (complete(frame) && (flags_of(cache, frame->f_code) & kOwn) == 0)
-      stack->insert(stack->begin(), site_of(cache, frame));
+    if (!complete(frame)) continue;
+    const std::uint8_t flags = flags_of(cache, frame->f_code);
+    if ((flags & kRunner) != 0) break;
+    if ((flags & kOwn) == 0) stack->insert(stack->begin(), site_of(cache, frame));
   }
 }
 
