@@ -129,8 +129,14 @@ void Window::update_locked(bool was) {
   }
   if (is) {
     session.count_windows(+1);
+    const OpSeq now = recorder.graph().flight.end();
+    if (!intervals_.empty() && intervals_.back().end == now) {
+      // Nothing was recorded since it was left: a tracker that is entered a million times stays small.
+      intervals_.back().open = true;
+      return;
+    }
     Interval interval;
-    interval.begin = recorder.graph().flight.end();
+    interval.begin = now;
     interval.ops_begin = recorder.op_count();
     interval.open = true;
     intervals_.push_back(interval);
@@ -143,18 +149,21 @@ void Window::update_locked(bool was) {
   }
 }
 
-void Window::start() {
+bool Window::start() {
   std::lock_guard lock(mutex_);
   const bool was = recording_locked();
   ++started_;
   update_locked(was);
+  return started_ == 1;
 }
 
-void Window::stop() {
+bool Window::stop() {
   std::lock_guard lock(mutex_);
+  if (started_ == 0) return false;
   const bool was = recording_locked();
-  if (started_ > 0) --started_;
+  --started_;
   update_locked(was);
+  return started_ == 0;
 }
 
 void Window::enable() {

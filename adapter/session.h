@@ -32,8 +32,9 @@ class SHERLORCH_API Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  void start();  // counted
-  void stop();
+  // Counted. True if it is the first one; and the last one.
+  bool start();
+  bool stop();
   void enable();
   void disable();
   void reset();

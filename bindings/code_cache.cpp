@@ -101,7 +101,9 @@ std::string text_of(PyObject* str) {
 std::uint8_t classify(const PyCodeObject* code) {
   const std::string file = text_of(code->co_filename);
   std::uint8_t flags = 0;
-  if (!g_folders.own.empty() && file.starts_with(g_folders.own)) return kOwn;
+  if (!g_folders.own.empty() && file.starts_with(g_folders.own)) {
+    return file.ends_with("/cli/_program.py") ? kOwn | kRunner : kOwn;
+  }
   if (file.starts_with("<frozen") || file.starts_with("<eval_with_key")) return 0;
   if (!g_folders.torch.empty() && file.starts_with(g_folders.torch)) {
     flags |= kTorch;

@@ -30,6 +30,7 @@ enum CodeFlags : std::uint8_t {
   kOwn = 8,         // sherlorch itself
   kTorch = 16,
   kHandler = 32,  // a __torch_function__ of the user's
+  kRunner = 64,   // of `sherlorch run`: what called it is the command, not the program
 };
 
 // One a thread, 50 KiB. Direct-mapped: a collision costs a look into the code object and the process-wide site table.

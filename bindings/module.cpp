@@ -286,8 +286,8 @@ PYBIND11_MODULE(_native, m) {
            }),
            py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
            py::arg("scan_everything") = false, py::arg("module_paths") = true)
-      .def("start", [](NativeTracker& self) { self.window().start(); })
-      .def("stop", [](NativeTracker& self) { self.window().stop(); })
+      .def("start", [](NativeTracker& self) { return self.window().start(); })
+      .def("stop", [](NativeTracker& self) { return self.window().stop(); })
       .def_property_readonly("active", [](NativeTracker& self) { return self.window().active(); })
       .def("enable", [](NativeTracker& self) { self.window().enable(); })
       .def("disable", [](NativeTracker& self) { self.window().disable(); })

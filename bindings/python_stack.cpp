@@ -185,9 +185,11 @@ void capture_site(void* floor, const char* op_name, SiteCapture* capture) noexce
 void capture_python_stack(std::vector<SiteId>* stack) {
   CodeCache& cache = CodeCache::of_this_thread();
   for (const _PyInterpreterFrame* frame = innermost(); frame != nullptr; frame = frame->previous) {
+    if (!complete(frame)) continue;
     // The recorder holds its lock here, so the GIL must not be waited for.
-    if (complete(frame) && (cache.flags(frame->f_code, false) & kOwn) == 0)
-      stack->insert(stack->begin(), site_of(cache, frame, false));
+    const std::uint8_t flags = cache.flags(frame->f_code, false);
+    if ((flags & kRunner) != 0) break;
+    if ((flags & kOwn) == 0) stack->insert(stack->begin(), site_of(cache, frame, false));
   }
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def console(stream: TextIO) -> Console:
-    """A rich console on this stream; rich itself heeds NO_COLOR, FORCE_COLOR, TERM and COLUMNS."""
+    """A rich console on this stream; rich itself heeds FORCE_COLOR, TERM and COLUMNS."""
     from rich.console import Console
 
-    return Console(file=stream, highlight=False, markup=False, soft_wrap=True, emoji=False)
+    # Of NO_COLOR, rich alone takes the colours off and leaves bold and dim.
+    system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, highlight=False, markup=False, soft_wrap=True, emoji=False, color_system=system)
 
 
 def report_text(report: DiagnosisReport, stream: TextIO) -> str:
@@ -27,8 +31,11 @@ def report_text(report: DiagnosisReport, stream: TextIO) -> str:
 
 def say(text: str, *, style: str | None = None) -> None:
     """One line about what we do, on stderr, begun with our name."""
-    # Looked up now: the program may have replaced it.
+    # Looked up now: the program may have replaced it, or closed it. Then there is nobody to tell.
     stream = sys.__stderr__ or sys.stderr
+    if stream is None or stream.closed:
+        return
     out = console(stream)
-    out.print("sherlorch:", style="bold" if style is None else f"bold {style}", end=" ")
-    out.print(text)
+    with contextlib.suppress(OSError):
+        out.print("sherlorch:", style="bold" if style is None else f"bold {style}", end=" ")
+        out.print(text)

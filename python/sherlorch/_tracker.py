@@ -20,6 +20,7 @@ from sherlorch._watch import Watched, name_all
 from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
+_NONE = Suppressions()
 
 
 def _dtypes(check_dtypes: torch.dtype | Iterable[torch.dtype] | None) -> list[torch.dtype] | None:
@@ -94,7 +95,7 @@ class ProvenanceTracker:
         self.capture_stack = bool(capture_stack)
         self.fast_shape_ops = bool(fast_shape_ops)
         self._compile = compile
-        self._suppressions = Suppressions(ignore)
+        self._suppressions = _NONE if ignore == () else Suppressions(ignore)
         self._native = _native.Tracker(
             capture_stack=self.capture_stack,
             check_dtypes=_dtypes(check_dtypes),
@@ -102,8 +103,7 @@ class ProvenanceTracker:
             module_paths=bool(module_paths),
         )
         self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
-        self._lock = threading.Lock()
-        self._depth = 0
+        self._lock = threading.Lock()  # of `_watched`
         self._watched: list[Watched] = []
         # What stays compiled is not to be traced through one more mode.
         self._exact = on_culprit not in ("record", "warn") and compile == "eager"
@@ -111,11 +111,8 @@ class ProvenanceTracker:
 
     @completes
     def __enter__(self) -> Self:
-        with self._lock:
-            self._depth += 1
-            if self._depth == 1:
-                self._begin()
-        self._native.start()
+        if self._native.start():
+            self._begin()
         if self._exact and threading.current_thread() is threading.main_thread():
             mode = ExactLines()
             mode.__enter__()  # type: ignore[no-untyped-call]
@@ -131,11 +128,8 @@ class ProvenanceTracker:
     ) -> None:
         if self._modes and threading.current_thread() is threading.main_thread():
             self._modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        self._native.stop()
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                self._end()
+        if self._native.stop():
+            self._end()
 
     def _begin(self) -> None:
         if self._compile == "eager" and not _eager.enter():
@@ -153,7 +147,8 @@ class ProvenanceTracker:
         if self._compile == "eager":
             _eager.leave()
         if self._watched:
-            self._release()
+            with self._lock:
+                self._release()
 
     def _release(self) -> None:
         watched, self._watched = self._watched, []

@@ -57,6 +57,8 @@ def test_show_colours_only_when_told_that_it_is_a_terminal(command: Run, kept: P
     assert "\x1b[" in command("show", "kept.json", env={"FORCE_COLOR": "1", "TERM": "xterm-256color"}).stdout
     env = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": "1"}
     assert "\x1b[" not in command("show", "kept.json", env=env).stdout
+    ran = command("html", "kept.json", env=env)
+    assert ran.stderr == "sherlorch: Wrote kept.html\n"
 
 
 def test_show_writes_a_file_and_overwrites_only_by_force(here: Run, kept: Path, tmp_path: Path) -> None:

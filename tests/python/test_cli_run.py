@@ -45,7 +45,7 @@ _SINKS = {
         y.sum().backward()
         print("after")
         """,
-        "the gradient of parameter of shape (2,) after backward",
+        "the gradient of a tensor of shape (2,) after backward",
         None,
     ),
     "named gradient": (
@@ -71,7 +71,7 @@ _SINKS = {
         opt.step()                    # guilty
         print("after")
         """,
-        "parameter of shape (2,) after SGD.step",
+        "a parameter of shape (2,) after SGD.step",
         None,
     ),
     "item": (
@@ -84,6 +84,17 @@ _SINKS = {
         print("after")
         """,
         "the value passed to .item()",
+        "div",
+    ),
+    "float": (
+        """
+        import torch
+        x = torch.zeros(2)
+        ratio = x.sum() / x.mean()    # guilty
+        print("before")
+        print("%f" % ratio)
+        """,
+        "the value passed to float()",
         "div",
     ),
     "what main leaves": (
@@ -471,6 +482,77 @@ def test_a_sink_in_another_thread_stops_the_program_too(command: Run, tmp_path: 
     )
     ran = command("run", "--output", "out.txt", "prog.py")
     assert (ran.returncode, ran.stdout) == (1, ""), ran.stderr
+
+
+def test_a_thread_that_dies_is_looked_at_and_the_program_goes_on(command: Run, tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        """
+        import threading, torch
+        def work():
+            scores = torch.zeros(1).log()
+            raise ValueError("bad scores")
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        print("after", threading.excepthook)
+        """,
+    )
+    ran = command("run", "--output", "out.txt", "--no-report", "prog.py")
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.startswith("after ")
+    assert "sherlorch: scores in work() is non-finite" in ran.stderr
+    assert "ValueError: bad scores" in ran.stderr
+    assert "prog.py:4" in (tmp_path / "out.txt").read_text()
+
+
+def test_files_go_where_they_were_asked_for_also_if_the_program_moves(command: Run, tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        """
+        import os, tempfile, torch
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+        torch.zeros(1).log().item()
+        """,
+    )
+    for words in (["--output", "out.txt"], ["--report", "mine.json"]):
+        ran = command("run", *words, "prog.py")
+        assert ran.returncode == 1, ran.stderr
+        assert "could not" not in ran.stderr
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"prog.py", "out.txt", "sherlorch-prog.json", "sherlorch-prog.html", "mine.json", "mine.html"}
+
+
+@pytest.mark.parametrize("how", ["sys.stdout.close()", "sys.stdout = None", "sys.stderr.close()"])
+def test_a_program_without_stdout_or_stderr_still_gets_its_files(command: Run, tmp_path: Path, how: str) -> None:
+    _write(tmp_path, f"import sys, torch\n{how}\ntorch.zeros(1).log().item()\n")
+    ran = command("run", "prog.py")
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+    assert (tmp_path / "sherlorch-prog.html").exists()
+    if how == "sys.stdout.close()":
+        assert "could not write the diagnosis" in ran.stderr
+    else:
+        assert "Culprit #1" in ran.stdout
+
+
+def test_the_stack_in_the_report_is_the_programs_own(command: Run, tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        """
+        import torch
+        def step():
+            return torch.zeros(1).log()
+        step().item()
+        """,
+    )
+    ran = command("run", "--json", "--no-report", "prog.py")
+    stack = json.loads(ran.stdout)["culprits"][0]["stack"]
+    assert [(Path(frame["file"]).name, frame["function"]) for frame in stack] == [
+        ("prog.py", "<module>"),
+        ("prog.py", "step"),
+    ]
 
 
 def test_a_value_without_history_is_a_finding_that_says_so(command: Run, tmp_path: Path) -> None:

@@ -28,11 +28,20 @@ def check_writable(path: str, *, force: bool, option: str) -> None:
         raise UnusableOutput(f"{option} {path} can't be written: permission denied; choose another")
 
 
-def free_name(stem: str) -> Path:
-    """`STEM.json` in the current folder, numbered if that or its page is there already."""
+def seen_from(folder: str, path: str) -> str:
+    """A path that was given in `folder`; the program may have gone to another one since, or deleted it."""
+    try:
+        moved = os.getcwd() != folder
+    except FileNotFoundError:
+        moved = True
+    return os.path.join(folder, path) if moved else path
+
+
+def free_name(folder: str, stem: str) -> Path:
+    """`STEM.json` in that folder, numbered if that or its page is there already."""
     number = 1
     while True:
-        path = Path(f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
+        path = Path(seen_from(folder, f"{stem}.json" if number == 1 else f"{stem}-{number}.json"))
         if not path.exists() and not path.with_suffix(".html").exists():
             return path
         number += 1

@@ -15,13 +15,15 @@ def write_result(report: DiagnosisReport, *, as_json: bool, output: str | None, 
 
     Raises:
         OSError: It can't be written; the message has the path and the reason.
+        ValueError: The program has closed stdout.
     """
     if output is not None:
         text = report.to_json() if as_json else report.to_text()
         say(f"Wrote {write_text(output, text + chr(10), overwrite=force)}")
         return
     # The program may have replaced sys.stdout; what it has written so far comes first.
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     stream = sys.__stdout__ or sys.stdout
     print(report.to_json() if as_json else report_text(report, stream), file=stream, flush=True)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -21,11 +23,11 @@ from sherlorch._targets import finding_in_traceback, first_finding
 from sherlorch._terminal import say
 from sherlorch._tracker import ProvenanceTracker
 from sherlorch._trap import allowed_here, at_fault
-from sherlorch.cli._files import free_name
+from sherlorch.cli._files import free_name, seen_from
 from sherlorch.cli._output import keep_report, write_result
 from sherlorch.cli._parser import usage_error
 from sherlorch.cli._program import NoProgram, Program
-from sherlorch.cli._sinks import Sinks, parameter_name
+from sherlorch.cli._sinks import Sinks, leaf_name
 
 EXIT_FOUND = 1
 EXIT_PROGRAM_FAILED = 3
@@ -44,6 +46,7 @@ class Session:
         self._suppressions = Suppressions(args.ignore)
         self._lock = threading.Lock()
         self._pid = os.getpid()
+        self._folder = os.getcwd()
         self._debugged: set[str | None] = set()
         self.tracker = ProvenanceTracker(
             compile=args.compile,
@@ -71,7 +74,7 @@ class Session:
             self.later += 1
             return
         if parameter is not None:
-            what = what.format(parameter_name(parameter))
+            what = what.format(leaf_name(parameter))
         try:
             report = self.tracker.diagnose(tensor)
         except UntrackedTensorError as error:
@@ -97,12 +100,14 @@ class Session:
             self.found = True
         say(f"{what} is non-finite", style="red")
         args = self._args
+        output = seen_from(self._folder, args.output) if args.output else None
         try:
-            write_result(report, as_json=args.json, output=args.output, force=args.force)
-        except OSError as error:
+            write_result(report, as_json=args.json, output=output, force=args.force)
+        except (OSError, ValueError) as error:
             say(f"could not write the diagnosis: {error}", style="red")
         if not args.no_report:
-            path = Path(args.report) if args.report else free_name(f"sherlorch-{self._program.name}")
+            stem = f"sherlorch-{self._program.name}"
+            path = Path(seen_from(self._folder, args.report)) if args.report else free_name(self._folder, stem)
             keep_report(report, path, force=args.force)
 
     def _say_untracked(self, what: str, error: UntrackedTensorError) -> None:
@@ -156,6 +161,11 @@ class Session:
         if found is not None:
             self.report(*found)
 
+    def look_at_thread(self, args: threading.ExceptHookArgs) -> None:
+        """A thread of the program has ended by an exception: look at its frames, and let the program go on."""
+        if os.getpid() == self._pid and not self.stopping:
+            self.look_at_end(args.exc_traceback, gradients=True)
+
     def _accept(self, report: DiagnosisReport) -> bool:
         return bool(at_fault(report, self._suppressions))
 
@@ -189,7 +199,7 @@ def run(args: argparse.Namespace, program: Program) -> int:
     with session.tracker:
         sinks = Sinks(session.check, session.is_bad)
         try:
-            with sinks:
+            with sinks, _ends_of_threads(session):
                 program.run()
         except NoProgram as error:
             return usage_error("run", str(error))
@@ -199,6 +209,27 @@ def run(args: argparse.Namespace, program: Program) -> int:
         if not session.stopping:
             session.look_at_end(None if isinstance(ending, SystemExit) else traceback, gradients=not sinks.scaled)
     return _status(session, ending, traceback, program)
+
+
+@contextlib.contextmanager
+def _ends_of_threads(session: Session) -> Iterator[None]:
+    """Inside, `session.look_at_thread` is told of each thread that ends by an exception; then Python's hook is."""
+    original = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if issubclass(args.exc_type, StopRun):
+            return  # it has done its work
+        try:
+            session.look_at_thread(args)
+        finally:
+            original(args)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        if threading.excepthook is hook:
+            threading.excepthook = original
 
 
 def _status(

@@ -2,8 +2,8 @@
 
 Nothing of the user's is touched: torch's own entry points are, and torch's global optimizer hooks.
 What is watched: the tensor on which backward is called, gradients once they are accumulated,
-parameters once an optimizer has written them, and values passed to .item(). Cost: a scan of each,
-at memory speed, and a walk over the autograd graph for its leaves.
+parameters once an optimizer has written them, and values passed to .item() or float(). Cost: a scan
+of each, at memory speed, and a walk over the autograd graph for its leaves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-# check(what, tensor, parameter): `what` has a {} for the parameter's name, where there is one.
+# check(what, tensor, leaf): `what` has a {} for what to call the leaf, where there is one.
 Check = Callable[[str, torch.Tensor, torch.Tensor | None], None]
 
 
@@ -54,8 +54,8 @@ def leaves_of(roots: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return leaves
 
 
-def parameter_name(tensor: torch.Tensor) -> str:
-    """Its qualified name in whatever module holds it, the outermost such module first; its shape if none does.
+def leaf_name(tensor: torch.Tensor) -> str:
+    """What to call a parameter: by its qualified name in the outermost module that holds it, else by its shape.
 
     Cost: a walk over all objects of the process; only for a tensor that is going to be reported.
     """
@@ -67,8 +67,9 @@ def parameter_name(tensor: torch.Tensor) -> str:
         if parameter is tensor
     ]
     if names:
-        return max(names, key=len)
-    return f"of shape {tuple(tensor.shape)}"
+        return f"parameter {max(names, key=len)}"
+    kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "tensor"
+    return f"a {kind} of shape {tuple(tensor.shape)}"
 
 
 class Sinks:
@@ -86,7 +87,8 @@ class Sinks:
 
     def __enter__(self) -> Sinks:
         self._replace(torch.autograd, "backward", self._backward)
-        self._replace(torch.Tensor, "item", self._item)
+        self._replace(torch.Tensor, "item", self._number("passed to .item()"))
+        self._replace(torch.Tensor, "__float__", self._number("passed to float()"))
         self._replace(torch.amp.GradScaler, "scale", self._scale)
         for handle in (
             register_optimizer_step_pre_hook(self._before_step),
@@ -134,15 +136,18 @@ class Sinks:
 
         return backward
 
-    def _item(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def item(tensor: torch.Tensor) -> Any:
-            value = original(tensor)
-            if isinstance(value, (float, complex)) and not cmath.isfinite(value):
-                self._report("the value passed to .item()", tensor)
-            return value
+    def _number(self, how: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(original)
+            def number(tensor: torch.Tensor) -> Any:
+                value = original(tensor)
+                if isinstance(value, (float, complex)) and not cmath.isfinite(value):
+                    self._report(f"the value {how}", tensor)
+                return value
 
-        return item
+            return number
+
+        return make
 
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -159,7 +164,7 @@ class Sinks:
         for leaf in leaves:
             gradient = leaf.grad
             if gradient is not None and self._is_bad(gradient):
-                self._check(f"the gradient of parameter {{}} {when}", gradient, leaf)
+                self._check(f"the gradient of {{}} {when}", gradient, leaf)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         # A fused optimizer is called with the overflow and told of it.
@@ -170,7 +175,7 @@ class Sinks:
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         for parameter in _parameters(optimizer):
             if self._is_bad(parameter):
-                self._check(f"parameter {{}} after {type(optimizer).__name__}.step", parameter, parameter)
+                self._check(f"{{}} after {type(optimizer).__name__}.step", parameter, parameter)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
