@@ -200,17 +200,30 @@ BadElements Shadow::expected(StorageKey storage, const Geometry& geometry) const
   BadElements expected;
   auto found = entries_.find(storage);
   if (found == entries_.end()) return expected;
+  const std::int64_t numel = geometry.numel();
+  // Several elements lie in one place (expand), so each is asked about.
+  constexpr std::int64_t kMostLooked = std::int64_t{1} << 20;
+  const bool shares = numel * geometry.item_size > geometry.end_byte() - geometry.begin_byte() && numel <= kMostLooked;
   for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
     const Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     const BadElements& bad = resident.writer->outputs[resident.output].bad;
     std::vector<std::int64_t> nan, pos, neg;
-    resident.live.for_each([&](std::int64_t i) {
-      const std::int64_t at = geometry.linear_containing(mine.byte_of(i));
-      if (at < 0) return true;
-      (bad.nan.contains(i) ? nan : bad.pos_inf.contains(i) ? pos : neg).push_back(at);
-      return true;
-    });
+    const auto note = [&](std::int64_t theirs, std::int64_t at) {
+      (bad.nan.contains(theirs) ? nan : bad.pos_inf.contains(theirs) ? pos : neg).push_back(at);
+    };
+    if (shares) {
+      for (std::int64_t at = 0; at < numel; ++at) {
+        const std::int64_t theirs = mine.linear_containing(geometry.byte_of(at));
+        if (theirs >= 0 && resident.live.contains(theirs)) note(theirs, at);
+      }
+    } else {
+      resident.live.for_each([&](std::int64_t i) {
+        const std::int64_t at = geometry.linear_containing(mine.byte_of(i));
+        if (at >= 0) note(i, at);
+        return true;
+      });
+    }
     expected.nan = set_union(expected.nan, ElementSet::of(std::move(nan)));
     expected.pos_inf = set_union(expected.pos_inf, ElementSet::of(std::move(pos)));
     expected.neg_inf = set_union(expected.neg_inf, ElementSet::of(std::move(neg)));

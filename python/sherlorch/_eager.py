@@ -2,7 +2,8 @@
 
 That is torch's own switch, `torch.compiler.set_stance("force_eager")`, which also holds for
 functions compiled before. It needs dynamo, whose import takes seconds; so where dynamo is not
-imported yet, an import hook waits for the program to do it and sets the stance then.
+imported yet, an import hook waits for the program to do it and sets the stance then. The hook stays
+until dynamo comes, because traces are often short and many.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _NotifyingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _DynamoFinder(MetaPathFinder):
-    """Stands first on sys.meta_path while a trace waits for dynamo; knows no other module."""
+    """Stands first on sys.meta_path from the first trace until dynamo is imported; knows no other module."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -62,23 +63,23 @@ class _State:
     def enter(self) -> bool:
         with self._lock:
             self._users += 1
-            if self._users > 1:
-                return self._stance is not None or self._finder is not None
-            if _DYNAMO in sys.modules:
-                self._set()
-            else:
-                self._finder = _DynamoFinder()
-                sys.meta_path.insert(0, self._finder)
+            if self._finder is not None:
+                return True
+            if self._users == 1:
+                if _DYNAMO in sys.modules:
+                    self._set()
+                else:
+                    self._finder = _DynamoFinder()
+                    sys.meta_path.insert(0, self._finder)
             return self._stance is not None or self._finder is not None
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
-            if self._users > 0:
+            if self._users > 0 or self._stance is None:
                 return
-            self._drop_finder()
             stance, self._stance = self._stance, None
-            if stance is not None and self._is_current(stance):
+            if self._is_current(stance):
                 stance.__exit__(None, None, None)
 
     def dynamo_arrived(self) -> None:

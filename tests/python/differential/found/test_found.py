@@ -96,3 +96,13 @@ def test_a_float_written_as_an_integer(text: str) -> None:
 def test_two_floats_written_as_integers() -> None:
     one = "x[{}].view(torch.int32).fill_(" + str(BITS) + ")\n"
     assert blamed("x = torch.ones(3)\n" + one.format(0) + one.format(1) + "x.mul_(2)\n", "x") == [("op", 2), ("op", 3)]
+
+
+@pytest.mark.parametrize("start", ["-torch.ones(2, 3)", "torch.full((2, 3), -1.0)"])
+def test_columns_written_from_a_column_beside_them(start: str) -> None:
+    source = f"x = {start}\nx = x.rsqrt()\na, b = x.split([1, 2], 1)\nb[...] = a\n"
+    assert blamed(source, "x") == [("op", 2)]
+
+
+def test_a_mask_copied_within_itself() -> None:
+    assert blamed("x = torch.full((2, 3, 2), -inf)\na, b = x.split([1, 2], 1)\nb[...] = a\n", "x") == []
