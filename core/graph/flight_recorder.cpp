@@ -25,7 +25,8 @@ FlightTensor FlightRecorder::unpack_tensor(std::uint64_t first, std::uint64_t se
   FlightTensor tensor;
   tensor.storage = first & 0xffffffffffff;
   tensor.role = static_cast<TensorRole>(first >> 48 & 3);
-  tensor.dtype = static_cast<DType>(first >> 50 & 31);
+  tensor.dtype = static_cast<DType>(first >> 50 & 15);
+  tensor.gaps = (first >> 54 & 1) != 0;
   tensor.tag = static_cast<std::uint8_t>(first >> 56);
   const int shift = (first >> 55 & 1) != 0 ? 4 : 0;
   tensor.begin = static_cast<std::int64_t>((second & 0xffffffff) << shift);

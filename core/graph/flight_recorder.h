@@ -39,6 +39,7 @@ struct FlightTensor {
   std::int64_t end = 0;
   TensorRole role = TensorRole::kRead;
   DType dtype = DType::kOther;
+  bool gaps = false;     // not every byte between begin and end is an element's
   std::uint8_t tag = 0;  // a hash of the data address: tells a reused storage address apart, most of the time
 };
 
@@ -178,7 +179,8 @@ inline void FlightRecorder::pack_tensor(const FlightTensor& tensor, std::atomic<
     if (end > 0xffffffff) end = 0xffffffff;
   }
   words[0].store((tensor.storage & 0xffffffffffff) | std::uint64_t(tensor.role) << 48 |
-                     std::uint64_t(tensor.dtype) << 50 | coarse << 55 | std::uint64_t{tensor.tag} << 56,
+                     std::uint64_t(tensor.dtype) << 50 | std::uint64_t{tensor.gaps} << 54 | coarse << 55 |
+                     std::uint64_t{tensor.tag} << 56,
                  std::memory_order_release);
   words[1].store(begin | end << 32, std::memory_order_release);
 }

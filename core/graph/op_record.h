@@ -123,9 +123,9 @@ class OpRecord {
   Phase phase = Phase::kForward;
   OpKind kind = OpKind::kOp;
   OriginKind origin = OriginKind::kNone;
-  bool constant_nan = false;  // a NaN among its Python numbers
+  bool constant_nan = false;   // a NaN among its Python numbers
   bool reinterpreted = false;  // wrote these bytes as another dtype; inputs and numbers are not kept
-  bool unmapped = false;      // it has bad inputs and no element map: every output element was taken to depend on all
+  bool unmapped = false;       // it has bad inputs and no element map: every output element was taken to depend on all
 
   // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
   std::uint32_t autograd_node = 0;  // string id; 0: none

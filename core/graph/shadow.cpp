@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "core/base/shared_bytes.h"
+
 namespace sherlorch {
 
 namespace {
@@ -18,19 +20,6 @@ Geometry shifted(Geometry geometry, std::int64_t bytes) {
   return geometry;
 }
 
-bool same_layout(const Geometry& a, const Geometry& b) { return a == b; }
-
-// True if an element of `geometry` has a byte in [byte, byte + size).
-bool covers(const Geometry& geometry, std::int64_t byte, std::int64_t size) {
-  if (geometry.linear_containing(byte) >= 0) return true;
-  return size > static_cast<std::int64_t>(geometry.item_size) && [&] {
-    for (std::int64_t b = byte; b < byte + size; b += geometry.item_size) {
-      if (geometry.linear_containing(b) >= 0) return true;
-    }
-    return false;
-  }();
-}
-
 // Elements of `mine` that have a byte inside `written`; both are contiguous.
 Run covered_run(const Geometry& mine, const Geometry& written) {
   const auto item = static_cast<std::int64_t>(mine.item_size);
@@ -39,21 +28,6 @@ Run covered_run(const Geometry& mine, const Geometry& written) {
   const std::int64_t end = written.end_byte() - mine.offset;
   if (begin >= end) return {};
   return {begin <= 0 ? 0 : std::min(numel, begin / item), end <= 0 ? 0 : std::min(numel, (end + item - 1) / item)};
-}
-
-// Elements of `mine` (out of `live`) that have a byte inside `written`. Shortcuts for the usual cases.
-ElementSet covered_elements(const Geometry& mine, const ElementSet& live, const Geometry& written) {
-  if (written.numel() == 0) return {};
-  if (same_layout(mine, written)) return live;
-  if (written.contiguous() && written.begin_byte() <= mine.begin_byte() && mine.end_byte() <= written.end_byte()) {
-    return live;
-  }
-  ElementSet covered;
-  live.for_each([&](std::int64_t i) {
-    if (covers(written, mine.byte_of(i), mine.item_size)) covered.append(i, i + 1);
-    return true;
-  });
-  return covered;
 }
 
 }  // namespace
@@ -97,7 +71,8 @@ void Shadow::cover(Entry* entry, const Geometry& written) {
       const Run covered = covered_run(mine, written);
       resident.live.remove(covered.begin, covered.end);
     } else {
-      const ElementSet covered = covered_elements(mine, resident.live, written);
+      const ElementSet all = ElementSet::range(0, written.numel());
+      const ElementSet covered = sharing_bytes(written, all, mine, resident.live, true);
       if (!covered.empty()) resident.live = set_difference(resident.live, covered);
     }
     emptied |= resident.live.empty();
@@ -150,40 +125,7 @@ std::vector<ReadEdge> Shadow::attribute(StorageKey storage, const Geometry& geom
     if (unexplained->empty()) return;
     const Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
-    ElementSet explained;
-    if (same_layout(mine, geometry)) {
-      explained = set_intersection(*unexplained, resident.live);
-    } else if (mine.contiguous() && geometry.contiguous() && mine.item_size == geometry.item_size &&
-               (geometry.offset - mine.offset) % static_cast<std::int64_t>(mine.item_size) == 0) {
-      const std::int64_t shift = (geometry.offset - mine.offset) / static_cast<std::int64_t>(mine.item_size);
-      ElementSet moved;
-      const std::int64_t numel = geometry.numel();
-      for (const Run& run : resident.live.runs()) {
-        const std::int64_t begin = std::max<std::int64_t>(0, run.begin - shift);
-        const std::int64_t end = std::min(numel, run.end - shift);
-        if (begin < end) moved.append(begin, end);
-      }
-      if (resident.live.coarse()) moved.mark_coarse();
-      explained = set_intersection(*unexplained, moved);
-    } else {
-      unexplained->for_each([&](std::int64_t i) {
-        const std::int64_t byte = geometry.byte_of(i);
-        std::int64_t theirs = mine.linear_containing(byte);
-        if (theirs < 0 && geometry.item_size > mine.item_size) {  // a wider element, e.g. complex over its parts
-          for (std::int64_t b = byte; b < byte + geometry.item_size && theirs < 0; b += mine.item_size) {
-            const std::int64_t at = mine.linear_containing(b);
-            if (at >= 0 && resident.live.contains(at)) theirs = at;
-          }
-        } else if (theirs >= 0 && geometry.item_size > mine.item_size && !resident.live.contains(theirs)) {
-          for (std::int64_t b = byte + mine.item_size; b < byte + geometry.item_size; b += mine.item_size) {
-            const std::int64_t at = mine.linear_containing(b);
-            if (at >= 0 && resident.live.contains(at)) theirs = at;
-          }
-        }
-        if (theirs >= 0 && resident.live.contains(theirs)) explained.append(i, i + 1);
-        return true;
-      });
-    }
+    ElementSet explained = sharing_bytes(mine, resident.live, geometry, *unexplained);
     if (explained.empty()) return;
     *unexplained = set_difference(*unexplained, explained);
     ReadEdge edge;
@@ -200,33 +142,17 @@ BadElements Shadow::expected(StorageKey storage, const Geometry& geometry) const
   BadElements expected;
   auto found = entries_.find(storage);
   if (found == entries_.end()) return expected;
-  const std::int64_t numel = geometry.numel();
-  // Several elements lie in one place (expand), so each is asked about.
-  constexpr std::int64_t kMostLooked = std::int64_t{1} << 20;
-  const bool shares = numel * geometry.item_size > geometry.end_byte() - geometry.begin_byte() && numel <= kMostLooked;
+  const ElementSet all = ElementSet::range(0, geometry.numel());
   for_overlapping(found->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
     const Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     const BadElements& bad = resident.writer->outputs[resident.output].bad;
-    std::vector<std::int64_t> nan, pos, neg;
-    const auto note = [&](std::int64_t theirs, std::int64_t at) {
-      (bad.nan.contains(theirs) ? nan : bad.pos_inf.contains(theirs) ? pos : neg).push_back(at);
+    const auto add = [&](const ElementSet& kind, ElementSet* into) {
+      *into = set_union(*into, sharing_bytes(mine, set_intersection(resident.live, kind), geometry, all));
     };
-    if (shares) {
-      for (std::int64_t at = 0; at < numel; ++at) {
-        const std::int64_t theirs = mine.linear_containing(geometry.byte_of(at));
-        if (theirs >= 0 && resident.live.contains(theirs)) note(theirs, at);
-      }
-    } else {
-      resident.live.for_each([&](std::int64_t i) {
-        const std::int64_t at = geometry.linear_containing(mine.byte_of(i));
-        if (at >= 0) note(i, at);
-        return true;
-      });
-    }
-    expected.nan = set_union(expected.nan, ElementSet::of(std::move(nan)));
-    expected.pos_inf = set_union(expected.pos_inf, ElementSet::of(std::move(pos)));
-    expected.neg_inf = set_union(expected.neg_inf, ElementSet::of(std::move(neg)));
+    add(bad.nan, &expected.nan);
+    add(bad.pos_inf, &expected.pos_inf);
+    add(bad.neg_inf, &expected.neg_inf);
   });
   return expected;
 }

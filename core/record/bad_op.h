@@ -4,18 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/graph/last_writer.h"
 #include "core/graph/op_record.h"
 #include "core/record/op_call.h"
 #include "core/record/recorder.h"
 
 namespace sherlorch {
-
-// The last op of the recording that wrote a byte, or handed it out unwritten.
-struct LastWriter {
-  OpSeq seq = 0;  // 0: the flight recorder holds none
-  bool uninitialized = false;
-  DType dtype = DType::kOther;
-};
 
 class BadOp {
  public:
@@ -59,6 +53,8 @@ class BadOp {
   void sample_witness(OpRecord* record);
   // Origins for bad elements that no op of the recording is known to have made; entered into the shadow.
   OpRecord* open_origin(Seen& seen, const BadElements& unexplained);
+  // Asks the flight recorder only if some op is known to have written into the storage.
+  LastWriter last_writer(const CallTensor& tensor, std::int64_t byte) const;
   std::unique_ptr<OpRecord> make_origin(const Seen& seen, const TensorFacts& facts, const BadElements& bad,
                                         const LastWriter& last) const;
   void open(Seen& seen);

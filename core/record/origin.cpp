@@ -18,27 +18,13 @@ BadElements intersect(const BadElements& bad, const ElementSet& set) {
   return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
 }
 
-// Goes through the whole flight recorder, milliseconds, unless a filter knows that there is none.
-LastWriter last_writer(const Recorder& recorder, const FlightRecorder& flight, OpSeq end, const CallTensor& tensor,
-                       std::int64_t byte) {
-  LastWriter last;
-  if (!recorder.written(tensor.storage)) return last;
-  const OpSeq begin = recorder.recording_begin();
-  const std::uint8_t tag = address_tag(tensor.data, tensor.offset);
-  flight.backwards(begin, end, [&](const FlightOp& op) {
-    for (const FlightTensor& written : op.tensors) {
-      if (written.storage != tensor.storage || written.tag != tag || byte < written.begin || byte >= written.end)
-        continue;
-      if (written.role != TensorRole::kWrite && written.role != TensorRole::kUninitialized) continue;
-      last = {op.seq, written.role == TensorRole::kUninitialized, written.dtype};
-      return false;
-    }
-    return true;
-  });
-  return last;
-}
-
 }  // namespace
+
+LastWriter BadOp::last_writer(const CallTensor& tensor, std::int64_t byte) const {
+  if (!recorder_.written(tensor.storage)) return {};
+  const ByteRead read{tensor.storage, address_tag(tensor.data, tensor.offset), tensor.dtype, byte};
+  return find_last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, read);
+}
 
 OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   if (seen.guard == nullptr) return nullptr;
@@ -66,7 +52,7 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
     std::int64_t begin = run.begin;
     while (begin < run.end) {
       const bool look = looked == 0 || (last.seq != 0 && looked < kMostLooked);
-      if (look) last = last_writer(recorder_, graph_.flight, header_->seq, tensor, facts.geometry.byte_of(begin));
+      if (look) last = last_writer(tensor, facts.geometry.byte_of(begin));
       looked += look;
       const bool again = last.seq != 0 && looked < kMostLooked;
       const std::int64_t end = again ? begin + 1 : run.end;
@@ -98,7 +84,7 @@ std::unique_ptr<OpRecord> BadOp::make_origin(const Seen& seen, const TensorFacts
   FlightHeader header;
   if (last.seq == 0) {
     origin->origin = OriginKind::kInput;
-  } else if (!last.uninitialized && last.dtype != facts.dtype && graph_.flight.read_header(last.seq, &header)) {
+  } else if (last.reinterpreted && graph_.flight.read_header(last.seq, &header)) {
     // Written as numbers of another type (through view(torch.int32), say), whose bits are these values.
     origin->kind = OpKind::kOp;
     origin->reinterpreted = true;
@@ -228,7 +214,7 @@ void BadOp::explain_overwritten(OpRecord* record) {
       std::int64_t looked = 0;
       std::int64_t next = 0;
       readable.for_each([&](std::int64_t i) {
-        last = last_writer(recorder_, graph_.flight, header_->seq, tensor, output.facts.geometry.byte_of(i));
+        last = last_writer(tensor, output.facts.geometry.byte_of(i));
         if (last.uninitialized || impossible.contains(i)) {
           auto& [writer, elements] = origins[last.seq];
           writer = last;

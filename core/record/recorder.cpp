@@ -30,6 +30,7 @@ FlightTensor flight_tensor(const CallTensor& tensor) noexcept {
   FlightTensor flight;
   flight.storage = tensor.storage;
   byte_range(tensor, &flight.begin, &flight.end);
+  flight.gaps = flight.end - flight.begin > tensor.numel * static_cast<std::int64_t>(tensor.item_size);
   flight.role = tensor.role;
   flight.dtype = tensor.dtype;
   flight.tag = address_tag(tensor.data, tensor.offset);

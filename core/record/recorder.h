@@ -56,8 +56,8 @@ class Recorder {
   // Called before an op that reads and overwrites this tensor runs, unless known(storage): bad values that it holds
   // already must be seen now or never.
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
-  // True if all of this storage has been written, and scanned, by ops of the recording (or of one that shares its filter
-  // bit): what is bad in it is in the shadow.
+  // True if all of this storage has been written, and scanned, by ops of the recording (or of one that shares its
+  // filter bit): what is bad in it is in the shadow.
   bool known(StorageKey storage) const noexcept { return known_.holds(storage); }
   // False if no op of the recording has written into this storage or handed it out.
   bool written(StorageKey storage) const noexcept { return written_.holds(storage); }
