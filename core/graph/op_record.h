@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -91,6 +92,8 @@ struct OperandSample {
   std::int64_t count = 0;
   std::int64_t bad = 0;  // non-finite ones among them
   bool complete = true;  // false: the slice was long and only its beginning was read
+  // The smallest magnitude on the diagonals of the square matrices in the slice; NaN if there are none.
+  double diagonal = std::numeric_limits<double>::quiet_NaN();
 };
 struct WitnessSample {
   std::uint16_t output = 0;

@@ -1,0 +1,11 @@
+// The target in the flight recorder.
+#pragma once
+
+#include "core/diagnose/diagnose.h"
+
+namespace sherlorch {
+
+// The op read or wrote memory of the target, as far as the flight recorder can tell.
+bool refers_to(const FlightTensor& tensor, const Target& target);
+
+}  // namespace sherlorch
