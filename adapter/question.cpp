@@ -112,6 +112,12 @@ Diagnosis diagnose_op(const Window& window, OpSeq seq, StepElements* elements) {
   return sherlorch::diagnose(graph, target, window.view(), elements);
 }
 
+std::vector<Step> bystanders(const Window& window, const at::TensorBase& tensor, std::size_t limit) {
+  LoneTensor lone;
+  const Target target = look(tensor, &lone);
+  return sherlorch::bystanders(Session::get().recorder().graph(), target, window.view(), limit);
+}
+
 bool find_node(const Window& window, const at::TensorBase& tensor, Step* step) {
   LoneTensor lone;
   try {

@@ -25,6 +25,9 @@ SHERLORCH_API Diagnosis diagnose(const Window& window, const at::TensorBase& ten
 // Why the op with this ticket made something non-finite. Throws UntrackedTensorError if its output is gone.
 SHERLORCH_API Diagnosis diagnose_op(const Window& window, OpSeq seq, StepElements* elements);
 
+// Ops that made something non-finite which does not reach the tensor; at most `limit`.
+SHERLORCH_API std::vector<Step> bystanders(const Window& window, const at::TensorBase& tensor, std::size_t limit);
+
 // The last op that wrote the tensor or made this view of it.
 SHERLORCH_API bool find_node(const Window& window, const at::TensorBase& tensor, Step* step);
 

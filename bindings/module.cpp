@@ -112,6 +112,12 @@ class NativeTracker {
     return loads(to_json(holder, 0))["target"];
   }
 
+  py::object bystanders(const py::object& tensor, std::size_t limit) {
+    Diagnosis holder;
+    holder.deliberate = sherlorch::bystanders(window_, tensor_of(tensor), limit);
+    return loads(to_json(holder, 0))["deliberate"];
+  }
+
   void name_modules(const std::vector<std::pair<py::object, std::string>>& entries) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
     for (const auto& [module, name] : entries) table.set_name(table.id_of(module.ptr()), name);
@@ -314,6 +320,7 @@ PYBIND11_MODULE(_native, m) {
              }
              return spots;
            })
+      .def("bystanders", &NativeTracker::bystanders)
       .def("timeline",
            [](NativeTracker& self, std::size_t limit) {
              py::list ops;

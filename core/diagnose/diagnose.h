@@ -49,6 +49,11 @@ using StepElements = std::map<OpSeq, ElementSet>;
 // Throws UntrackedTensorError. Takes the graph's lock. `elements` may be null.
 Diagnosis diagnose(Graph& graph, const Target& target, const View& view, StepElements* elements);
 
+// Ops of the trace that made something non-finite, or first held it, which does not reach the target: bad values that
+// were dropped, overwritten, absorbed, or are in other branches. As far as something alive still descends from them;
+// oldest first, the newest `limit` of them. Takes the graph's lock.
+std::vector<Step> bystanders(Graph& graph, const Target& target, const View& view, std::size_t limit);
+
 // The last op that wrote this tensor, or made this view of it. False if the trace never saw one.
 bool find_node(Graph& graph, const Target& target, const View& view, Step* step);
 

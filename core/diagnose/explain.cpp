@@ -69,32 +69,44 @@ Verdict explain_origin(const Context& context) {
   Verdict result;
   result.cause = Cause::kBadOrigin;
   result.headline = label + " held " + held + " before any op touched it";
+  const std::string reader = context.op.empty() ? "" : " " + context.op + " is only the first op that read it.";
+  if (facts.external_write) {
+    result.headline = label + " was changed to " + held + " from outside torch";
+    result.explanation = facts.last_writer.empty() ? "No op of the trace wrote this value into the memory."
+                                                   : "The last op that wrote this memory was " + facts.last_writer +
+                                                         ", and it did not write this value.";
+    result.explanation += reader;
+    result.help =
+        "Look for what changed the memory in between without torch: numpy on y.numpy() or under from_numpy, a raw "
+        "pointer, a buffer of another library.";
+    return result;
+  }
   switch (facts.origin) {
     case Origin::kInput:
-      result.explanation = "The bad value came in with the data. " + context.op + " is only the first op that read it.";
+      result.explanation = "The bad value came in with the data." + reader;
       result.help = advice::kData;
       break;
     case Origin::kParameter:
       result.explanation =
           "The bad value was stored before the trace began: by an earlier step, a checkpoint, or the "
-          "initialisation. " +
-          context.op + " is only the first op that read it.";
+          "initialisation." +
+          reader;
       result.help =
           "Check the checkpoint that was loaded, and trace the step before this one, optimizer step "
           "included. For running statistics: one bad batch is enough to spoil them; reset or reload them.";
       break;
     case Origin::kConstant:
-      result.explanation =
-          "The program itself wrote this value down. " + context.op + " is only the first op that read it.";
+      result.headline =
+          (context.op.empty() ? "the target" : context.op) + " read " + held + ", which the program itself wrote down";
+      result.explanation = "No op made this value: it is a number of the program (" + label + ")." + reader;
       result.help = "Look at how the constant is computed outside of torch: a division by a count of 0 is common.";
       break;
     case Origin::kUninitialized:
       // a label of its own says already that nobody wrote it
       result.headline = label + (facts.origin_label.empty() ? " was never written; it holds " : " holds ") + held;
       result.explanation =
-          "torch.empty (or new_empty, empty_like, resize_) hands out memory as it is. Whatever was in "
-          "it before is read here by " +
-          context.op + ".";
+          "torch.empty (or new_empty, empty_like, resize_) hands out memory as it is, with whatever was in it before." +
+          reader;
       result.help =
           "Use torch.zeros in place of torch.empty, or fill the tensor before its first use. For a "
           "parameter, call an initialiser (torch.nn.init).";
@@ -122,10 +134,25 @@ void fill_headline(const Context& context, Verdict& verdict) {
   }
   text += overflow_suffix(context, verdict);
   const std::string node = node_base(context.facts.autograd_node);
-  if (!node.empty()) {
-    text += " in the backward of " + forward_name(context);
-  }
+  if (!node.empty()) text += " in the backward of " + forward_name(context);
   verdict.headline = text;
+}
+
+// What a later op of the same autograd node made of the infinity: "0 * inf is nan"; "" if nothing.
+std::string turn_text(const Context& context, const char* is) {
+  const NodeTurn& turn = context.facts.turn;
+  if (turn.op_name.empty()) return "";
+  if (!turn.by_zero) return base_name(turn.op_name) + (*is == '=' ? " = nan" : " makes nan of it");
+  return "0 * " + result_text(context) + " " + is + " nan";
+}
+
+void tell_turn(const Context& context, Verdict& verdict) {
+  if (context.facts.turn.op_name.empty()) return;
+  verdict.headline += ", and " + turn_text(context, "is");
+  if (!context.facts.turn.by_zero) return;
+  if (!verdict.explanation.empty()) verdict.explanation += " ";
+  verdict.explanation +=
+      "The node then multiplies it by 0, and 0 times an infinity has no value: a gradient of 0 does not save it.";
 }
 
 Verdict judge(const Context& context) {
@@ -136,10 +163,9 @@ Verdict judge(const Context& context) {
   if (context.facts.from_deliberate) {
     result.cause = Cause::kDeliberateInfinity;
     if (result.explanation.empty()) {
-      result.explanation =
-          "The only non-finite values that it read are infinities that the program put there on purpose.";
+      result.explanation = "The only non-finite values that it read are infinities that the program put there.";
     } else {
-      result.explanation += " The infinity itself was put there on purpose.";
+      result.explanation += " The infinity itself is one that the program put there.";
     }
     if (result.help.empty()) {
       result.help = "Use a large finite number in place of the infinity, or keep the masked entries out of this op.";
@@ -173,7 +199,7 @@ std::string general_subject(const Context& context) {
     }
     points += points.empty() ? "" : ", ";
     any |= reading.available;
-    points += reading.available ? format_number(reading.value) : "?";
+    points += reading.available ? format_number(reading.value) : reading.name;
   }
   return !any ? context.op : context.op + "(" + points + ")";
 }
@@ -193,6 +219,7 @@ Explanation explain(const OpFacts& facts) {
   const Context context = make_context(facts, facts.elements.empty() ? nullptr : &facts.elements.front());
   Verdict result = judge(context);
   fill_headline(context, result);
+  tell_turn(context, result);
   return result;
 }
 
@@ -202,7 +229,9 @@ std::string describe_element(const OpFacts& facts, const ElementReading& element
   if (facts.origin != Origin::kOp) return subject_of(context) + " = " + format_number(element.value);
   const Verdict result = judge(context);
   if (result.headline_is_witness) return result.headline;
-  return subject_of(context) + " = " + format_number(element.value) + overflow_suffix(context, result);
+  const std::string turn = turn_text(context, "=");
+  return subject_of(context) + " = " + format_number(element.value) + overflow_suffix(context, result) +
+         (turn.empty() ? "" : ", then " + turn);
 }
 
 }  // namespace sherlorch

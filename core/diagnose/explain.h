@@ -1,6 +1,7 @@
 // Why an op made a non-finite value, in words: checked against the operands, never guessed from the op's name alone.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,19 @@ struct OperandReading {
   std::int64_t count = 0;
   std::int64_t bad = 0;
   bool complete = true;  // false: the slice was long and only its beginning was read
+  // The smallest magnitude on the diagonals of the matrices in the slice; NaN if it was not looked at.
+  double diagonal = std::numeric_limits<double>::quiet_NaN();
 };
 struct ElementReading {
   std::vector<std::int64_t> index;
   double value = 0;  // the non-finite value itself
   std::vector<OperandReading> operands;
+};
+
+// Inside an autograd node the op made an infinity, and a later op of the same node made NaN of it.
+struct NodeTurn {
+  std::string op_name;   // "mul"; "" if there was no such turn
+  bool by_zero = false;  // it multiplied the infinity by a finite number, which can only have been 0
 };
 
 // Operands and readings of a list argument are called "grads[0]", "grads[1]", ...
@@ -38,6 +47,9 @@ struct OpFacts {
   bool from_deliberate = false;  // the only non-finite operands are infinities that the program put there on purpose
   Origin origin = Origin::kOp;   // not kOp: the value was bad before this op read it
   std::string origin_label;
+  bool external_write = false;  // the origin's memory was changed by something other than torch's ops
+  std::string last_writer;      // "mul at model.py:12": who had written it before; "" if unknown
+  NodeTurn turn;                // what the rest of the autograd node made of it
 };
 
 struct Explanation {

@@ -19,10 +19,7 @@ std::string infix(const Context& context, const char* sign) {
   const Known a = left(context);
   const Known b = right(context);
   if (a.absent() && b.absent()) return "";
-  const auto text = [](const Known& known) {
-    return known.overwritten && !known.point() ? std::string("?") : known.text();
-  };
-  return text(a) + " " + sign + " " + text(b);
+  return a.text() + " " + sign + " " + b.text();
 }
 
 std::string limit_note(const Context& context) {

@@ -30,7 +30,7 @@ TEST(ExplainArithmeticTest, TwoOperandsMeet) {
          "cancel", "infinity"});
   check({"sgd step",
          in_optimizer(op("_foreach_add_", -kInf, {lost("self"), point("other", 3e38), scalar("alpha", -10)})), kOver,
-         "? + -10.0 * 3e+38 is -inf (float32 ends at 3.4e+38)", "overwritten", "learning rate"});
+         "self + -10.0 * 3e+38 is -inf (float32 ends at 3.4e+38)", "overwritten", "learning rate"});
   check({"mask times -inf", op("mul", kNan, {point("self", 0), point("other", -kInf)}), kInvalid, "0.0 * -inf is nan",
          "0 times an infinity", "torch.where"});
   check({"half product", op("mul", kInf, {point("self", 300), point("other", 300)}, kHalf), kOver,
@@ -51,9 +51,9 @@ TEST(ExplainArithmeticTest, TwoOperandsMeet) {
          "infinity divided", "softmax"});
   check({"tiny divisor", op("div", kInf, {point("self", 1), point("other", 1e-6)}, kHalf), kOver, "", "so small",
          "6e-8"});
-  check({"in place, dividend lost", op("div_", kNan, {lost("self"), point("other", 0)}), kInvalid, "? / 0.0 is nan",
+  check({"in place, dividend lost", op("div_", kNan, {lost("self"), point("other", 0)}), kInvalid, "self / 0.0 is nan",
          "overwritten in place", "eps"});
-  check({"in place, dividend not 0", op("div_", kInf, {lost("self"), point("other", 0)}), kPole, "? / 0.0 is inf",
+  check({"in place, dividend not 0", op("div_", kInf, {lost("self"), point("other", 0)}), kPole, "self / 0.0 is inf",
          "divisor is 0.0", "eps"});
   check({"floor_divide", op("floor_divide", kInf, {point("self", 3), point("other", 0)}), kPole, "3.0 // 0.0 is inf",
          "divided by 0", "eps"});

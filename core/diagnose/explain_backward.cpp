@@ -130,12 +130,16 @@ Verdict explain_factorization(const Context& context) {
   if (!solves || a.nonfinite() != Sure::kNo) return {};
   const Sure zero = a.equals(0);
   if (zero == Sure::kNo && a.bounded()) return {};
+  // Of a factor the diagonal holds the pivots; of a whole matrix it tells nothing.
+  const bool factor = context.op != "linalg_solve" && context.op != "cholesky_solve";
+  if (factor && a.diagonal > 0) return {};
+  const char* pivot = "Probably a pivot is 0: the matrix is singular.";
+  if (zero == Sure::kYes) pivot = "The factor is all zeros, so a pivot is 0.";
+  if (factor && a.diagonal == 0) pivot = "There is a 0 on its diagonal: the matrix is singular.";
   return verdict(
       Cause::kDivisionByZero,
       "The backward of " + forward_name(context) +
-          " solves with the factor that the forward pass saved, and divides by its pivots. " +
-          (zero == Sure::kYes ? "The factor is all zeros, so a pivot is 0."
-                              : "Probably a pivot is 0: the matrix is singular."),
+          " solves with the factor that the forward pass saved, and divides by its pivots. " + pivot,
       "Add a small multiple of the identity before the factorization (A + eps * torch.eye(n)), or use float64.");
 }
 

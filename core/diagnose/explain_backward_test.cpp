@@ -65,6 +65,14 @@ TEST(ExplainBackwardTest, SaysWhatMetWhat) {
          backward("LinalgCholeskyExBackward0", "linalg_solve_triangular", kNan,
                   {range("self", 0, 0, {2, 2}), range("B", 0, 1)}),
          kPole, "", "a pivot is 0", "torch.eye"});
+  check({"cholesky, a zero pivot",
+         backward("LinalgCholeskyExBackward0", "linalg_solve_triangular", kNan,
+                  {with_diagonal(slice("self", 0, 1, 9), 0), slice("B", 0, 1, 9)}),
+         kPole, "", "There is a 0 on its diagonal", "torch.eye"});
+  check({"cholesky, no zero pivot",
+         backward("LinalgCholeskyExBackward0", "linalg_solve_triangular", kNan,
+                  {with_diagonal(slice("self", 0, 1, 9), 0.5), slice("B", 0, 1, 9)}),
+         Cause::kUnknown, "", "", ""});
   check({"inverse", backward("LinalgInvExBackward0", "linalg_lu_solve", kNan, {range("LU", -1, 1), range("B", 0, 1)}),
          kPole, "", "Probably a pivot is 0", "torch.eye"});
   check({"std", div("StdBackward0", kInf, 1, 0), kPole, "", "standard deviation is 0", "x.var() + eps"});

@@ -142,6 +142,7 @@ void take_reading(const OperandReading& reading, Known& known) {
     known.count = std::max(reading.count, reading.bad);
     known.bad = reading.bad;
     known.complete = reading.complete;
+    known.diagonal = reading.diagonal;
   } else {
     known.form = Known::Form::kPoint;
     known.value = reading.value;

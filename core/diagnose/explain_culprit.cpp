@@ -1,4 +1,9 @@
 // From a culprit's record to its operands, witness and words.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/diagnose/explain.h"
@@ -22,9 +27,67 @@ Operand tensor_operand(const TensorFacts& facts, const BadElements& bad, const V
   return operand;
 }
 
+// An overwritten operand was finite, and the op that had written all of it before kept within a known magnitude.
+void tell_history(const Graph& graph, const OpRecord& record, const InputRecord& input, Operand* operand) {
+  constexpr OpSeq kFarthest = 1 << 16;  // chosen: farther back it takes long, and the operand is an old one
+  const Geometry& geometry = input.facts.geometry;
+  const OpSeq oldest = graph.flight.first();
+  const OpSeq begin = record.seq > oldest + kFarthest ? record.seq - kFarthest : oldest;
+  std::optional<std::uint8_t> tag;
+  graph.flight.backwards(begin, record.seq + 1, [&](const FlightOp& op) {
+    for (const FlightTensor& tensor : op.tensors) {
+      if (tensor.storage != (input.facts.storage & 0xffffffffffff) || tensor.role != TensorRole::kWrite) continue;
+      if (op.seq == record.seq) {
+        tag = tensor.tag;  // of this storage, as opposed to an older one at the same address
+        continue;
+      }
+      if (!tag || tensor.tag != *tag || tensor.begin >= geometry.end_byte() || tensor.end <= geometry.begin_byte())
+        continue;
+      const bool whole = tensor.begin <= geometry.begin_byte() && tensor.end >= geometry.end_byte();
+      if (whole && !op.nonfinite && std::isfinite(op.largest)) {
+        operand->has_range = true;
+        operand->min = -op.largest;
+        operand->max = op.largest;
+      }
+      return false;
+    }
+    return true;
+  });
+}
+
+// A flag or a choice (reduction, dtype, memory format): it is told apart for the words, but it is no operand.
+bool is_option(const ScalarArg& arg, const std::string& name) {
+  static constexpr std::string_view kChoices[] = {"reduction", "dtype",     "layout",    "memory_format",
+                                                  "device",    "mask_type", "norm_type", "batch_first"};
+  if (arg.kind == ScalarArg::Kind::kBool) return true;
+  return arg.kind == ScalarArg::Kind::kInt &&
+         std::find(std::begin(kChoices), std::end(kChoices), name) != std::end(kChoices);
+}
+
+// Where the ops of the node after `visit` turned its infinity into NaN.
+NodeTurn turn_in_node(const Graph& graph, const Visit& visit, const Visit& last) {
+  NodeTurn turn;
+  if (visit.kinds.nan || !last.kinds.nan) return turn;
+  for (const Visit* at = &visit; at != &last; at = at->next) {
+    const Visit& reader = *at->next;
+    if (!reader.kinds.nan) continue;
+    turn.op_name = graph.tables.operators.get(reader.record->op).short_name();
+    const auto& inputs = reader.record->inputs;
+    std::size_t bad = 0;
+    for (const InputRecord& input : inputs) bad += input.bad.empty() ? 0 : 1;
+    const bool numbers_finite =
+        std::all_of(reader.record->args.begin(), reader.record->args.end(),
+                    [](const ScalarArg& arg) { return arg.kind != ScalarArg::Kind::kDouble || std::isfinite(arg.d); });
+    turn.by_zero = turn.op_name.starts_with("mul") && bad == 1 && numbers_finite;
+    return turn;
+  }
+  return turn;
+}
+
 }  // namespace
 
-void explain_culprit(const Graph& graph, const View& view, const Visit& visit, Culprit* culprit) {
+void explain_culprit(const Graph& graph, const View& view, const Visit& visit, const Visit& last,
+                     const std::string& last_writer, Culprit* culprit) {
   const OpRecord& record = *visit.record;
   const OperatorInfo& op = graph.tables.operators.get(record.op);
   OpFacts facts;
@@ -35,6 +98,9 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
   facts.origin = culprit->origin == Origin::kConstant && record.kind == OpKind::kOp ? Origin::kOp : culprit->origin;
   if (record.constant_nan) facts.origin = Origin::kConstant;
   facts.origin_label = culprit->origin_label;
+  facts.external_write = culprit->origin_detail == "external write";
+  facts.last_writer = last_writer;
+  facts.turn = turn_in_node(graph, visit, last);
   for (std::size_t i = 0; i < record.inputs.size(); ++i) {
     const InputRecord& input = record.inputs[i];
     if (input.scalar) continue;
@@ -46,20 +112,26 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
       operand.min = record.ranges[i].min;
       operand.max = record.ranges[i].max;
     }
+    if (input.overwritten && input.bad.empty() && facts.operands.size() < 8)
+      tell_history(graph, record, input, &operand);
     const StorageLabel label = view.label(input.facts.storage);
     if (!label.name.empty()) operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
     facts.operands.push_back(std::move(operand));
   }
+  std::vector<std::string> options;
   for (const ScalarArg& arg : record.args) {
     if (arg.kind == ScalarArg::Kind::kIntList || arg.kind == ScalarArg::Kind::kNone) continue;
     Operand operand;
     operand.is_scalar = true;
     operand.name = argument_name(op, arg.arg, 0);
+    if (is_option(arg, operand.name)) options.push_back(operand.name);
     operand.value = arg.kind == ScalarArg::Kind::kDouble ? arg.d : static_cast<double>(arg.i);
     facts.operands.push_back(std::move(operand));
   }
-  std::size_t shown = 0;
-  while (shown + 1 < visit.wanted.size() && visit.wanted[shown].empty()) ++shown;
+  const auto is_chosen = [&options](const std::string& name) {
+    return std::find(options.begin(), options.end(), name) != options.end();
+  };
+  const std::size_t shown = visit.shown_output();
   facts.output = tensor_operand(record.outputs[shown].facts, record.outputs[shown].bad, view);
   facts.output.name = "output";
   facts.from_deliberate = !record.outputs[shown].converted.empty();
@@ -81,6 +153,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
       reading.count = read.count;
       reading.bad = read.bad;
       reading.complete = read.complete;
+      reading.diagonal = read.diagonal;
       element.operands.push_back(std::move(reading));
     }
     for (const Operand& operand : facts.operands) {
@@ -103,18 +176,44 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
     witness.index = element.index;
     witness.value = element.value;
     witness.text = describe_element(facts, element);
+    // Beside slices alone, numbers such as a dimension tell nothing.
+    const auto is_point = [](const OperandReading& reading) { return reading.available && !reading.is_slice; };
+    bool only_slices = !element.operands.empty();
+    for (const OperandReading& each : element.operands) only_slices &= each.is_scalar || !is_point(each);
+    only_slices &= std::any_of(element.operands.begin(), element.operands.end(),
+                               [](const OperandReading& each) { return !each.is_scalar; });
     for (const OperandReading& reading : element.operands) {
-      if (reading.available && !reading.is_slice) witness.operands.emplace_back(reading.name, reading.value);
+      if (!is_point(reading) || is_chosen(reading.name) || (reading.is_scalar && only_slices)) continue;
+      witness.operands.emplace_back(reading.name, reading.value);
     }
     culprit->witness.push_back(std::move(witness));
   }
+  std::erase_if(facts.operands, [&](const Operand& operand) { return operand.is_scalar && is_chosen(operand.name); });
   culprit->operands = std::move(facts.operands);
-  for (const OutputRecord& output : record.outputs) {
-    if (output.bad.coarse()) {
-      culprit->certain = false;
-      culprit->doubt = "so many scattered elements were bad that neighbours were taken together";
-    }
-  }
+}
+
+void explain_unread(const std::string& last_writer, Culprit* culprit) {
+  OpFacts facts;
+  facts.origin = culprit->origin;
+  facts.origin_label = culprit->origin_label;
+  facts.external_write = culprit->origin_detail == "external write";
+  facts.last_writer = last_writer;
+  facts.output.counts = culprit->step.counts;
+  Explanation explanation = explain(facts);
+  culprit->cause = explanation.cause;
+  culprit->headline = std::move(explanation.headline);
+  culprit->explanation = std::move(explanation.explanation);
+  culprit->help = std::move(explanation.help);
+}
+
+void explain_reinterpreted(Culprit* culprit) {
+  culprit->cause = Cause::kUnknown;
+  culprit->origin_detail = "bits of another dtype";
+  culprit->headline = culprit->step.op_name + " wrote values of another dtype whose bits are not finite";
+  culprit->explanation =
+      "It wrote through a view of another dtype, or .view(dtype) was taken of what it wrote. Read as " +
+      culprit->step.dtype + ", the same bits are no finite number.";
+  culprit->help = "Convert values with .to(dtype); .view(dtype) keeps the bits and not the value.";
 }
 
 }  // namespace sherlorch

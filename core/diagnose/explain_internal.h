@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,7 +50,8 @@ struct Known {
   std::int64_t count = 0;  // elements of the slice or operand
   std::int64_t bad = 0;    // non-finite ones among them
   bool overwritten = false;
-  bool complete = true;            // false: only the beginning of the slice was read
+  bool complete = true;                                        // false: only the beginning of the slice was read
+  double diagonal = std::numeric_limits<double>::quiet_NaN();  // of matrices, its smallest magnitude; NaN: not read
   std::optional<Operand> operand;  // of a list argument without a reading, all its tensors taken together
 
   bool absent() const { return form == Form::kAbsent; }

@@ -47,8 +47,19 @@ Verdict explain_solve(const Context& context) {
 Verdict explain_triangular(const Context& context) {
   const Known a = matrix(context);
   if (a.nonfinite() != Sure::kNo) return {};
-  if (a.bounded() && a.equals(0) == Sure::kNo) {  // no zero anywhere, so none on the diagonal
-    return verdict(Cause::kOverflow, "Back substitution divides by the diagonal, which is not 0 here but may be tiny.",
+  if (a.diagonal == 0) {
+    return verdict(Cause::kDivisionByZero,
+                   "Back substitution divides by the diagonal of the triangular matrix, and there is a 0 on it.",
+                   kSingularHelp);
+  }
+  const bool no_zero = a.diagonal > 0 || (a.bounded() && a.equals(0) == Sure::kNo);
+  if (no_zero && !context.result_inf()) return {};
+  if (no_zero) {
+    const std::string smallest = a.diagonal > 0 ? ": its smallest number is " + format_number(a.diagonal) : "";
+    return verdict(Cause::kOverflow,
+                   "Back substitution divides by the diagonal, which is not 0 here, and the quotient is too large for "
+                   "the type" +
+                       smallest + ".",
                    kSingularHelp);
   }
   return verdict(

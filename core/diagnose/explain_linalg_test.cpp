@@ -20,6 +20,12 @@ TEST(ExplainLinalgTest, Factorizations) {
          "Probably it is singular", "lstsq"});
   check({"triangular", op("linalg_solve_triangular", kInf, {range("self", 0, 1), range("B", 0, 1)}), kPole, "",
          "diagonal", "torch.eye"});
+  check({"triangular, a zero pivot",
+         op("linalg_solve_triangular", kInf, {with_diagonal(slice("self", 0, 1, 4), 0), slice("B", 0, 1, 4)}), kPole,
+         "", "there is a 0 on it", "torch.eye"});
+  check({"triangular, a tiny pivot",
+         op("linalg_solve_triangular", kInf, {with_diagonal(slice("self", 0, 1, 4), 1e-40), slice("B", 0, 1, 4)}),
+         kOver, "", "its smallest number is 1e-40", "torch.eye"});
   check({"negative determinant", op("logdet", kNan, {range("self", -1, 1, {2, 2})}), kInvalid, "",
          "determinant is negative", "slogdet"});
   check(
@@ -39,7 +45,7 @@ TEST(ExplainOptimizerTest, OptimizerSteps) {
   check({"Adam in half",
          in_optimizer(op("addcdiv_", kNan,
                          {lost("self"), point("tensor1", 0), point("tensor2", 0), scalar("value", -0.001)}, kHalf)),
-         kInvalid, "? + -0.001 * 0.0 / 0.0 is nan", "or rounds to 0 in float16", "larger eps"});
+         kInvalid, "self + -0.001 * 0.0 / 0.0 is nan", "or rounds to 0 in float16", "larger eps"});
   check({"Adam foreach",
          in_optimizer(op("_foreach_addcdiv_", kInf, {lost("self"), point("tensor1", 1), point("tensor2", 0)}, kHalf)),
          kPole, "", "exp_avg_sq", "1e-4"});

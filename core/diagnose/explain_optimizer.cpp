@@ -124,6 +124,13 @@ Verdict explain_fused(const Context& context) {
                    "there never was a gradient.",
                    adam_help(context));
   }
+  // Of finite numbers, the step can make nan of 0 / 0 only.
+  if (eps == 0 && square.overwritten && context.result_nan() && square.nonfinite() == Sure::kNo) {
+    return verdict(Cause::kInvalidOperation,
+                   "The step divides by sqrt(exp_avg_sq) + eps, and eps is 0. What it read was finite (and has been "
+                   "overwritten in place), so this was 0/0: there never was a gradient at this element.",
+                   adam_help(context));
+  }
   const double rate = context.number("lr", 0);
   if (grad.bounded() && context.out.passes(rate * grad.magnitude())) {
     return verdict(Cause::kOverflow,

@@ -121,9 +121,8 @@ Verdict explain_attention(const Context& context) {
       return verdict(
           Cause::kInvalidOperation,
           sure ? "The mask hides every key from this query, so softmax runs over a row of only -inf."
-               : "All that it read is finite and there is a mask. Probably the mask hides every key from some query (a "
-                 "sample that is "
-                 "all padding), so softmax runs over a row of only -inf.",
+               : "All that it read is finite, but for the mask. Where a mask hides every key from a query (a sample "
+                 "that is all padding), softmax runs over a row of only -inf, and that has no value.",
           std::string(advice::kMaskedRow) + " For nn.TransformerEncoder, drop samples that are all padding.");
     }
   }

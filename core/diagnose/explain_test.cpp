@@ -198,6 +198,37 @@ TEST(DescribeElementTest, ShowsTheOperandsOfThisElement) {
   EXPECT_EQ(witness(op("frobnicate", kNan, {point("self", 1), point("other", 2)})), "frobnicate(1.0, 2.0) = nan");
 }
 
+TEST(ExplainBackwardTest, WhatTheNodeMadeOfTheInfinityIsTold) {
+  OpFacts facts = backward("PowBackward0", "pow", kInf, {point("self", 0), scalar("exponent", -0.5)});
+  facts.turn = {"mul", true};
+  Explanation e = explain(facts);
+  EXPECT_EQ(e.headline, "0.0 ** -0.5 is inf in the backward of pow, and 0 * inf is nan");
+  EXPECT_NE(e.explanation.find("a gradient of 0 does not save it"), std::string::npos) << e.explanation;
+  EXPECT_EQ(witness(facts), "0.0 ** -0.5 = inf, then 0 * inf = nan");
+  facts.turn = {"sum", false};  // what it met is not known
+  e = explain(facts);
+  EXPECT_EQ(e.headline, "0.0 ** -0.5 is inf in the backward of pow, and sum makes nan of it");
+  EXPECT_EQ(e.explanation.find("multiplies it by 0"), std::string::npos);
+}
+
+TEST(ExplainOriginTest, AWriteFromOutsideHasAHelpOfItsOwn) {
+  OpFacts facts = op("sum", kInf, {point("self", kInf)});
+  facts.origin = Origin::kInput;
+  facts.origin_label = "argument 0 of sum (self)";
+  facts.external_write = true;
+  facts.last_writer = "mul at model.py:12";
+  const Explanation e = explain(facts);
+  EXPECT_EQ(e.headline, "argument 0 of sum (self) was changed to inf from outside torch");
+  EXPECT_NE(e.explanation.find("mul at model.py:12"), std::string::npos);
+  EXPECT_NE(e.help.find("numpy"), std::string::npos);
+  EXPECT_EQ(e.help.find("data loader"), std::string::npos);
+}
+
+TEST(ExplainOptimizerTest, AFusedStepWithoutEpsIsExplainedThoughAllIsOverwritten) {
+  const OpFacts facts = op("_fused_adam_", kNan, {lost("grads[0]"), lost("exp_avg_sqs[0]"), scalar("eps", 0)});
+  EXPECT_NE(explain(facts).explanation.find("0/0"), std::string::npos);
+}
+
 TEST(FormatNumberTest, PrintsShortAndUnambiguous) {
   EXPECT_EQ(format_number(-kInf), "-inf");
   EXPECT_EQ(format_number(kNan), "nan");

@@ -71,6 +71,12 @@ struct Arg {
   return arg;
 }
 
+// The slice covers matrices, and this is the smallest magnitude on their diagonals.
+[[gnu::noinline]] inline Arg with_diagonal(Arg arg, double smallest) {
+  arg.reading.diagonal = smallest;
+  return arg;
+}
+
 // Only the range of the whole tensor is known.
 [[gnu::noinline]] inline Arg range(const std::string& name, double min, double max,
                                    std::vector<std::int64_t> shape = {8}) {

@@ -171,7 +171,7 @@ std::string Known::text() const {
   if (point()) return format_number(value);
   if (bounded() && count == 1) return format_number(max);
   if (bounded()) return "a value in " + interval_text(min, max);
-  return "?";
+  return operand && !operand->name.empty() ? operand->name : "?";
 }
 
 std::string count_of(std::int64_t n, const char* one, const char* many) {

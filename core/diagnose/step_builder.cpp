@@ -14,20 +14,16 @@ FinitenessCounts counts_of(const BadElements& bad, const Geometry& geometry) {
   return counts;
 }
 
-Transition transition_between(const FinitenessCounts* before, const FinitenessCounts& after) {
-  const bool nan = after.nan > 0;
-  const bool inf = after.pos_inf + after.neg_inf > 0;
-  if (before == nullptr || before->finite()) {
-    return nan ? Transition::kFiniteToNan : inf ? Transition::kFiniteToInf : Transition::kNone;
+Transition transition_between(const Kinds* before, const Kinds& after) {
+  const bool inf = after.pos_inf || after.neg_inf;
+  if (before == nullptr || before->none()) {
+    return after.nan ? Transition::kFiniteToNan : inf ? Transition::kFiniteToInf : Transition::kNone;
   }
-  if (before->nan == 0 && nan) return Transition::kInfToNan;
-  if (before->nan > 0 && !nan && inf) return Transition::kNanToInf;
-  if (!nan && before->nan == 0 &&
-      ((before->pos_inf == 0 && after.pos_inf > 0 && after.neg_inf == 0) ||
-       (before->neg_inf == 0 && after.neg_inf > 0 && after.pos_inf == 0))) {
-    return Transition::kInfToInf;
-  }
-  return Transition::kNone;
+  if (!before->nan && after.nan) return Transition::kInfToNan;
+  if (before->nan && !after.nan && inf) return Transition::kNanToInf;
+  const bool turned =
+      (!before->pos_inf && after.pos_inf && !after.neg_inf) || (!before->neg_inf && after.neg_inf && !after.pos_inf);
+  return !after.nan && !before->nan && turned ? Transition::kInfToInf : Transition::kNone;
 }
 
 SourceLocation StepBuilder::location(SiteId site) const {

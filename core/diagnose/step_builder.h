@@ -30,9 +30,17 @@ class StepBuilder {
 FinitenessCounts counts_of(const BadElements& bad, const Geometry& geometry);
 
 // What happened to the value between a step that held `before` and the next, which held `after` (null: it was finite).
-Transition transition_between(const FinitenessCounts* before, const FinitenessCounts& after);
+Transition transition_between(const Kinds* before, const Kinds& after);
 
-// The witness, operands, cause and words of a culprit.
-void explain_culprit(const Graph& graph, const View& view, const Visit& visit, Culprit* culprit);
+// The witness, operands, cause and words of a culprit. `last` is the last op of the autograd node in which `visit` ran,
+// or `visit` itself. `last_writer`: who had written what was then changed from outside torch.
+void explain_culprit(const Graph& graph, const View& view, const Visit& visit, const Visit& last,
+                     const std::string& last_writer, Culprit* culprit);
+
+// The words of a culprit that only the target has read.
+void explain_unread(const std::string& last_writer, Culprit* culprit);
+
+// The words for an op that wrote the bytes as another dtype.
+void explain_reinterpreted(Culprit* culprit);
 
 }  // namespace sherlorch

@@ -1,7 +1,10 @@
 #include "core/diagnose/trace_back.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <deque>
 #include <queue>
+#include <utility>
 
 #include "core/graph/edges.h"
 #include "core/operators/relation.h"
@@ -18,9 +21,71 @@ struct Older {
   }
 };
 
+// From a record to its visit. Open addressing: a history may be 100,000 records long, and a node a record would take
+// most of the time.
+class VisitTable {
+ public:
+  explicit VisitTable(std::deque<Visit>& visits) : visits_(visits), slots_(64, nullptr) {}
+
+  // The visit of this record, and whether it is new.
+  std::pair<Visit*, bool> find_or_add(OpRecord* record) {
+    if (2 * (visits_.size() + 1) > slots_.size()) grow();
+    Visit*& slot = slot_of(record);
+    if (slot != nullptr) return {slot, false};
+    slot = &visits_.emplace_back();
+    slot->record = record;
+    return {slot, true};
+  }
+
+ private:
+  Visit*& slot_of(const OpRecord* record) {
+    const std::size_t mask = slots_.size() - 1;
+    // Fibonacci hashing; the lowest bits of an address are always zero.
+    std::size_t at = (((reinterpret_cast<std::uintptr_t>(record) >> 4) * 0x9e3779b97f4a7c15ULL) >> 20) & mask;
+    while (slots_[at] != nullptr && slots_[at]->record != record) at = (at + 1) & mask;
+    return slots_[at];
+  }
+
+  void grow() {
+    slots_.assign(2 * slots_.size(), nullptr);
+    for (Visit& visit : visits_) slot_of(visit.record) = &visit;
+  }
+
+  std::deque<Visit>& visits_;
+  std::vector<Visit*> slots_;  // a power of two of them, at most half of them taken
+};
+
+Kinds kinds_of(const Visit& visit) {
+  Kinds kinds;
+  for (std::size_t o = 0; o < visit.wanted.size(); ++o) {
+    const ElementSet& wanted = visit.wanted[o];
+    if (wanted.empty()) continue;
+    const BadElements& bad = visit.record->outputs[o].bad;
+    kinds.nan |= bad.nan.intersects(wanted);
+    kinds.pos_inf |= bad.pos_inf.intersects(wanted);
+    kinds.neg_inf |= bad.neg_inf.intersects(wanted);
+  }
+  return kinds;
+}
+
+// All readers of a record are newer, so `next` is final when the record's turn comes, and its doubts are known.
+Doubts doubts_of(const Visit& visit) {
+  if (visit.next == nullptr) return {};
+  const OpRecord& reader = *visit.next->record;
+  const InputRecord& input = reader.inputs[visit.next_input];
+  Doubts doubts = visit.next->doubts;
+  doubts.folded += visit.folded;
+  doubts.number |= input.scalar;
+  // Where all of the input is bad it does not matter which of it the op used.
+  const bool mixed = reader.unmapped && !input.scalar && input.bad.count() < input.facts.geometry.numel();
+  if (mixed) ++doubts.unmapped;
+  return doubts;
+}
+
 class Walk {
  public:
-  Walk(const Graph& graph, const std::function<bool(OpSeq)>& visible) : graph_(graph), visible_(visible) {}
+  Walk(const Graph& graph, const std::function<bool(OpSeq)>& visible)
+      : graph_(graph), visible_(visible), table_(history_.visits) {}
 
   History run(const TargetRead& target) {
     for (const ReadEdge& edge : target.edges) reach(edge, target.geometry, edge.elements, nullptr, 0, true);
@@ -40,23 +105,20 @@ class Walk {
   void reach(const ReadEdge& edge, const Geometry& input, const ElementSet& elements, const Visit* reader,
              std::size_t reader_input, bool accidental) {
     if (elements.empty()) return;
-    auto [entry, added] = history_.visits.try_emplace(edge.writer);
-    Visit* visit = &entry->second;
+    const auto [visit, added] = table_.find_or_add(edge.writer);
     const std::uint32_t distance = reader == nullptr ? 0 : reader->distance + 1;
     if (added) {
-      visit->record = edge.writer;
       visit->wanted.resize(edge.writer->outputs.size());
-      visit->distance = distance;
-      visit->next = reader;
-      visit->next_input = reader_input;
       queue_.push(visit);
-    } else if (accidental && (!visit->accidental || distance < visit->distance)) {
+    }
+    if (added || (accidental && (!visit->accidental || distance < visit->distance))) {
       visit->distance = distance;
       visit->next = reader;
       visit->next_input = reader_input;
+      visit->folded = reader == nullptr ? 0 : edge.folded;
     }
     visit->accidental |= accidental;
-    if (reader != nullptr) visit->first_reader = reader->record;  // readers come newest first
+    if (reader != nullptr) visit->first_reader = reader;  // readers come newest first
     const bool scalar = reader != nullptr && reader->record->inputs[reader_input].scalar;
     ElementSet theirs = scalar ? edge.writer->outputs[edge.output].bad.all() : writer_elements(edge, input, elements);
     ElementSet& wanted = visit->wanted[edge.output];
@@ -65,6 +127,8 @@ class Walk {
 
   void step(Visit* visit) {
     const OpRecord& record = *visit->record;
+    visit->kinds = kinds_of(*visit);
+    visit->doubts = doubts_of(*visit);
     if (record.kind == OpKind::kOrigin || !visible_(record.seq)) {
       bool bad = !visible_(record.seq);
       for (std::size_t o = 0; o < record.outputs.size(); ++o) {
@@ -127,10 +191,25 @@ class Walk {
   const Graph& graph_;
   const std::function<bool(OpSeq)>& visible_;
   History history_;
+  VisitTable table_;
   std::priority_queue<Visit*, std::vector<Visit*>, Older> queue_;
 };
 
 }  // namespace
+
+TargetRead read_target(const Graph& graph, StorageKey storage, const Geometry& geometry, const ElementSet& bad,
+                       const std::function<bool(OpSeq)>& visible, ElementSet* unexplained) {
+  TargetRead read;
+  read.geometry = geometry;
+  read.edges = graph.shadow.attribute(storage, geometry, bad, unexplained);
+  // What was made outside the trace is, to this trace, nobody's.
+  std::erase_if(read.edges, [&](const ReadEdge& edge) {
+    if (visible(edge.writer->seq)) return false;
+    *unexplained = set_union(*unexplained, edge.elements);
+    return true;
+  });
+  return read;
+}
 
 History trace_back(const Graph& graph, const TargetRead& target, const std::function<bool(OpSeq)>& visible) {
   return Walk(graph, visible).run(target);

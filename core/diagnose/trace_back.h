@@ -2,30 +2,55 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
 #include "core/graph/graph.h"
 
 namespace sherlorch {
 
+// The classes among some bad elements.
+struct Kinds {
+  bool nan = false;
+  bool pos_inf = false;
+  bool neg_inf = false;
+  bool none() const noexcept { return !nan && !pos_inf && !neg_inf; }
+};
+
+// What lies between a record and the target that takes the certainty away.
+struct Doubts {
+  std::uint64_t folded = 0;    // ops that were let go, and with them which elements they read
+  std::uint64_t unmapped = 0;  // ops without an element map that read good elements beside the bad ones
+  bool number = false;         // the value was a Python number for a while
+};
+
 // One record in the history of the target.
 struct Visit {
   OpRecord* record = nullptr;
-  std::vector<ElementSet> wanted;    // per output: the elements that reach the target
-  const Visit* next = nullptr;       // the op that read it on the shortest way to the target; null: the target itself
-  std::size_t next_input = 0;        // by which of its inputs
-  OpRecord* first_reader = nullptr;  // the earliest op in the history that read it; null: only the target does
-  std::uint32_t distance = 0;        // ops between it and the target
-  bool accidental = false;           // some of it reaches the target other than as an infinity that was asked for
+  std::vector<ElementSet> wanted;  // per output: the elements that reach the target
+  const Visit* next = nullptr;     // the op that read it on the shortest way to the target; null: the target itself
+  std::size_t next_input = 0;      // by which of its inputs
+  std::uint64_t folded = 0;        // ops that were let go between it and `next`
+  const Visit* first_reader = nullptr;  // the earliest op in the history that read it; null: only the target does
+  std::uint32_t distance = 0;           // ops between it and the target
+  bool accidental = false;              // some of it reaches the target other than as an infinity that was asked for
+  Kinds kinds;                          // of all wanted elements
+  Doubts doubts;                        // on the way to the target
+
+  // The output whose elements matter most: the first with wanted elements.
+  std::size_t shown_output() const noexcept {
+    std::size_t shown = 0;
+    while (shown + 1 < wanted.size() && wanted[shown].empty()) ++shown;
+    return shown;
+  }
 };
 
 struct History {
-  std::unordered_map<OpRecord*, Visit> visits;
+  std::deque<Visit> visits;      // of all records, in the order in which they were met
   std::vector<Visit*> culprits;  // introduced something that reaches the target, or an origin; in the order they ran
-  std::vector<Visit*>
-      deliberate;  // fills and masks whose infinities reach the target, or the culprit that made something else of them
+  // Fills and masks whose infinities reach the target, or the culprit that made something else of them.
+  std::vector<Visit*> deliberate;
   std::uint64_t unmapped = 0;  // ops without an element map on the way
 };
 
@@ -34,6 +59,11 @@ struct TargetRead {
   Geometry geometry;
   std::vector<ReadEdge> edges;
 };
+
+// The edges of these bad elements of a tensor, as far as `visible` ops wrote them; the rest goes into `unexplained`.
+// REQUIRES: graph.mutex is held.
+TargetRead read_target(const Graph& graph, StorageKey storage, const Geometry& geometry, const ElementSet& bad,
+                       const std::function<bool(OpSeq)>& visible, ElementSet* unexplained);
 
 // Walks back from the target. `visible(seq)` is false for ops outside the trace that asks; they count as origins.
 // REQUIRES: graph.mutex is held. Cost: linear in the ops of the history, each visited once however many ways lead to

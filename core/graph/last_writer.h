@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <utility>
+#include <vector>
 
+#include "core/base/element_set.h"
 #include "core/graph/flight_recorder.h"
 
 namespace sherlorch {
@@ -26,5 +29,10 @@ struct ByteRead {
 // wrote was scanned. Cost: a walk back through the flight recorder to that op, milliseconds if there is none.
 LastWriter find_last_writer(const FlightRecorder& flight, OpSeq begin, OpSeq end, const ByteRead& read,
                             const std::function<bool(OpSeq)>* visible = nullptr);
+
+// Splits elements by who wrote them last, oldest writer first. `last_writer(i)` is asked about the first few elements
+// only, and no further once nobody wrote one; the others count as the last one that was asked about.
+std::vector<std::pair<LastWriter, ElementSet>> split_by_last_writer(
+    const ElementSet& elements, const std::function<LastWriter(std::int64_t)>& last_writer);
 
 }  // namespace sherlorch

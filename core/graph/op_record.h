@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct BadElements {
   ElementSet all() const { return set_union(set_union(nan, pos_inf), neg_inf); }
   bool coarse() const noexcept { return nan.coarse() || pos_inf.coarse() || neg_inf.coarse(); }
 };
+
+inline BadElements intersect(const BadElements& bad, const ElementSet& set) {
+  return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
+}
 
 // One tensor that an op read or wrote.
 struct TensorFacts {
@@ -91,6 +96,8 @@ struct OperandSample {
   std::int64_t count = 0;
   std::int64_t bad = 0;  // non-finite ones among them
   bool complete = true;  // false: the slice was long and only its beginning was read
+  // The smallest magnitude on the diagonals of the square matrices in the slice; NaN if there are none.
+  double diagonal = std::numeric_limits<double>::quiet_NaN();
 };
 struct WitnessSample {
   std::uint16_t output = 0;

@@ -38,6 +38,13 @@ class OpStore {
     while (record != nullptr && record->kind != OpKind::kOp) record = record->older_;
     return record;
   }
+  // Calls f for each record, newest first, until f returns false.
+  template <typename F>
+  void backwards(F&& f) const {
+    for (const OpRecord* record = newest_; record != nullptr; record = record->older_) {
+      if (!f(*record)) return;
+    }
+  }
   std::size_t size() const noexcept { return size_; }
   std::uint64_t folded() const noexcept { return folded_; }
 

@@ -43,10 +43,6 @@ std::int64_t read_integer(const void* element, std::uint8_t scalar_type) noexcep
 
 BadElements bad_of(const Census& census) { return {census.nan_at, census.pos_inf_at, census.neg_inf_at}; }
 
-BadElements intersect(const BadElements& bad, const ElementSet& set) {
-  return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
-}
-
 bool overlap(const CallTensor& a, const CallTensor& b) {
   if (a.storage != b.storage) return false;
   const Geometry x = tensor_facts(a).geometry;

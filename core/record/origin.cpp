@@ -1,6 +1,4 @@
 // Bad values that no op of the recording made: where do they come from?
-#include <algorithm>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -9,16 +7,7 @@
 
 namespace sherlorch {
 
-namespace {
-
-// How many elements are asked about singly: each look goes through the flight recorder.
-constexpr std::int64_t kMostLooked = 16;
-
-BadElements intersect(const BadElements& bad, const ElementSet& set) {
-  return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 LastWriter BadOp::last_writer(const CallTensor& tensor, std::int64_t byte) const {
   if (!recorder_.written(tensor.storage)) return {};
@@ -45,30 +34,15 @@ OpRecord* BadOp::open_origin(Seen& seen, const BadElements& unexplained) {
   }
 
   // Usually one origin. Several where parts of the memory have different last writers that wrote it unscanned.
-  std::map<OpSeq, std::pair<LastWriter, ElementSet>> origins;
-  LastWriter last;
-  std::int64_t looked = 0;
-  for (const Run& run : all.runs()) {
-    std::int64_t begin = run.begin;
-    while (begin < run.end) {
-      const bool look = looked == 0 || (last.seq != 0 && looked < kMostLooked);
-      if (look) last = last_writer(tensor, facts.geometry.byte_of(begin));
-      looked += look;
-      const bool again = last.seq != 0 && looked < kMostLooked;
-      const std::int64_t end = again ? begin + 1 : run.end;
-      auto& [writer, elements] = origins[last.seq];
-      writer = last;
-      elements.append(begin, end);
-      begin = end;
-    }
-  }
+  const auto origins =
+      split_by_last_writer(all, [&](std::int64_t i) { return last_writer(tensor, facts.geometry.byte_of(i)); });
   const StorageKey storage = tensor.storage;
   OpRecord* kept = nullptr;
-  for (auto& [seq, origin] : origins) {
-    kept = graph_.store.add(make_origin(seen, facts, intersect(unexplained, origin.second), origin.first));
+  for (const auto& [writer, elements] : origins) {
+    kept = graph_.store.add(make_origin(seen, facts, intersect(unexplained, elements), writer));
     if (seen.guard != nullptr) open(seen);
     // Only the unexplained elements are the origin's; what other writes made stays theirs.
-    graph_.shadow.add_resident(storage, kept, 0, origin.second);
+    graph_.shadow.add_resident(storage, kept, 0, elements);
     graph_.store.release(kept);
   }
   return kept;
@@ -209,42 +183,24 @@ void BadOp::explain_overwritten(OpRecord* record) {
       ElementSet impossible;
       if (call_.traits->makes_no_nan && !is_complex(tensor.dtype) && !record->constant_nan)
         impossible = set_difference(set_intersection(readable, output.bad.nan), output.converted);
-      std::map<OpSeq, std::pair<LastWriter, ElementSet>> origins;
-      LastWriter last;
-      std::int64_t looked = 0;
-      std::int64_t next = 0;
-      readable.for_each([&](std::int64_t i) {
-        last = last_writer(tensor, output.facts.geometry.byte_of(i));
-        if (last.uninitialized || impossible.contains(i)) {
-          auto& [writer, elements] = origins[last.seq];
-          writer = last;
-          elements.append(i, i + 1);
-        }
-        next = i + 1;
-        return ++looked < kMostLooked;
-      });
-      // The others are judged as the last one.
-      const ElementSet rest = set_difference(last.uninitialized ? readable : impossible, ElementSet::range(0, next));
-      if (!rest.empty()) {
-        auto& [writer, elements] = origins[last.seq];
-        writer = last;
-        elements = set_union(elements, rest);
-      }
-      for (auto& [seq, origin] : origins) {
-        auto& [writer, elements] = origin;
-        OpRecord* kept = graph_.store.add(make_origin(seen, output.facts, intersect(output.bad, elements), writer));
+      const auto parts = split_by_last_writer(
+          readable, [&](std::int64_t i) { return last_writer(tensor, output.facts.geometry.byte_of(i)); });
+      for (const auto& [writer, part] : parts) {
+        const ElementSet held = writer.uninitialized ? part : set_intersection(part, impossible);
+        if (held.empty()) continue;
+        OpRecord* kept = graph_.store.add(make_origin(seen, output.facts, intersect(output.bad, held), writer));
         for (InputRecord& input : record->inputs) {
           if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
             continue;
-          const BadElements& held = kept->outputs[0].bad;
-          input.bad = {set_union(input.bad.nan, held.nan), set_union(input.bad.pos_inf, held.pos_inf),
-                       set_union(input.bad.neg_inf, held.neg_inf)};
+          const BadElements& bad = kept->outputs[0].bad;
+          input.bad = {set_union(input.bad.nan, bad.nan), set_union(input.bad.pos_inf, bad.pos_inf),
+                       set_union(input.bad.neg_inf, bad.neg_inf)};
           ReadEdge edge;
           edge.writer = kept;
-          edge.elements = elements;
+          edge.elements = held;
           input.edges.push_back(std::move(edge));
         }
-        output.introduced = set_difference(output.introduced, elements);
+        output.introduced = set_difference(output.introduced, held);
         to_release_.push_back(kept);
         changed = true;
       }

@@ -51,8 +51,12 @@ OperandSample sample_slice(const CallTensor& tensor, const ElementSet& slice) {
   sample.max = -sample.min;
   const Reader read(tensor);
   std::int64_t looked = 0;
+  const std::vector<std::int64_t>& sizes = read.geometry.sizes;
+  const std::size_t dims = sizes.size();
+  const std::int64_t rows = dims >= 2 && sizes[dims - 1] == sizes[dims - 2] ? sizes[dims - 1] : 0;  // of a matrix
   slice.for_each([&](std::int64_t i) {
     const double value = read(i);
+    if (rows > 0 && i % (rows * rows) % (rows + 1) == 0) sample.diagonal = std::fmin(sample.diagonal, std::fabs(value));
     if (std::isfinite(value)) {
       sample.min = std::min(sample.min, value);
       sample.max = std::max(sample.max, value);

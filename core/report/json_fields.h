@@ -95,6 +95,7 @@ void visit(V& v, T& x) {
   v("bad_samples", x.bad_samples);
   v("bad_sample_count", x.bad_sample_count);
   v("times", x.times);
+  v("first_call", x.first_call);
   v("certain", x.certain);
   v("doubt", x.doubt);
   v("stack", x.stack);

@@ -49,9 +49,22 @@ std::string circumstances(const Culprit& culprit) {
     if (step.phase == Phase::kBackward && step.location.known()) add("the line is that of the forward op");
   }
   if (!step.device.empty() && step.device != "cpu") add("on " + printable(step.device));
-  if (!step.thread_name.empty()) add("on thread " + printable(step.thread_name));
+  if (!step.thread_name.empty()) {
+    const bool said = step.thread_name.starts_with("thread ");
+    add((said ? "on " : "on thread ") + printable(step.thread_name));
+  }
   if (culprit.times > 1) add(with_commas(culprit.times) + " times on this line");
+  if (culprit.first_call > 1) {
+    const std::string call = with_commas(culprit.first_call);
+    add(culprit.times > 1 ? "first in call " + call + " of it" : "in call " + call + " of this line");
+  }
   return out;
+}
+
+// Not the user's code: site-packages, dist-packages, the standard library, frozen modules.
+bool is_installed(std::string_view file) {
+  return file.find("-packages/") != std::string_view::npos || file.find("/lib/python3") != std::string_view::npos ||
+         file.starts_with("<frozen ");
 }
 
 class TextReport {
@@ -177,8 +190,7 @@ class TextReport {
     bool more = false;
     for (auto frame = culprit.stack.rbegin(); frame != culprit.stack.rend(); ++frame) {
       const bool same_line = frame->file == culprit.step.location.file && frame->line == culprit.step.location.line;
-      const bool installed = frame->file.find("-packages/") != std::string::npos;  // site-packages, dist-packages
-      if (!frame->known() || installed || (same_line && frames.empty())) continue;
+      if (!frame->known() || is_installed(frame->file) || (same_line && frames.empty())) continue;
       if (frames.size() == options_.max_frames) {
         more = true;
         break;
@@ -238,7 +250,8 @@ class TextReport {
     std::string out;
     for (std::size_t i = 0; i < diagnosis_.deliberate.size(); ++i) {
       const Step& step = diagnosis_.deliberate[i];
-      std::string text = (i == 0 ? "" : ", ") + printable(step.op_name);
+      const bool literal = step.op_name == "lift_fresh";  // what torch.tensor() does last
+      std::string text = (i == 0 ? "" : ", ") + (literal ? "a literal" : printable(step.op_name));
       if (step.location.known()) text += " at " + files_.short_text(step.location);
       if (!step.counts.finite()) text += " (" + kinds_text(step.counts) + ")";
       constexpr std::size_t kTail = 34;  // ", and 99 more, put there on purpose"

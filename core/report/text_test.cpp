@@ -208,7 +208,44 @@ TEST(TextTest, VerdictNamesPhaseOriginAndDoubt) {
             "uninitialized memory held a non-finite value before any op touched it; log was the first to read it");
 }
 
-TEST(TextTest, VerdictTellsTheTurnOfSign) {
+TEST(TextTest, AMaskIsToldAsAskedFor) {
+  Diagnosis d = examples::forward_log();
+  Culprit& culprit = d.culprits[0];
+  culprit.step.op_name = "softmax";
+  culprit.step.counts = counts_of(4, 4, 0, 0);
+  culprit.path = {culprit.step};
+  culprit.origin = Origin::kConstant;
+  culprit.origin_label = "-inf of masked_fill at model.py:9";
+  culprit.cause = Cause::kDeliberateInfinity;
+  EXPECT_EQ(verdict(d),
+            "softmax made NaN at find_nan_in_transformer.py:25 in model.layer1 out of an infinity that the program "
+            "put there (-inf of masked_fill at model.py:9)");
+  culprit.cause = Cause::kBadOrigin;
+  culprit.origin_label = "the number nan";
+  EXPECT_EQ(verdict(d),
+            "softmax read a non-finite value at find_nan_in_transformer.py:25 in model.layer1, which the program "
+            "itself wrote down: the number nan");
+}
+
+TEST(TextTest, AWriteFromOutsideIsToldOnce) {
+  Diagnosis d = examples::parameter_origin();
+  Culprit& culprit = d.culprits[0];
+  culprit.origin = Origin::kInput;
+  culprit.origin_label = "argument 1 of sub (other)";
+  culprit.origin_detail = "external write";
+  EXPECT_EQ(verdict(d),
+            "sub read NaN at eval.py:9 in net.4, which was written from outside torch: argument 1 of sub (other)");
+}
+
+TEST(TextTest, TheStandardLibraryIsNoCaller) {
+  Diagnosis d = examples::forward_log();
+  d.culprits[0].stack = {{"<frozen runpy>", 88, "_run_code"},
+                         {"/usr/lib/python3.11/threading.py", 975, "run"},
+                         {"/home/ann/run/train.py", 50, "main"}};
+  EXPECT_THAT(to_text(d, without_source()), ::testing::HasSubstr("    Called:  from train.py:50 in main\n"));
+}
+
+TEST(TextTest, ATurnOfSignIsNotWorthASentence) {
   Diagnosis d = examples::forward_log();
   Step& turn = d.culprits[0].path[1];
   turn.op_name = "neg";
@@ -216,7 +253,7 @@ TEST(TextTest, VerdictTellsTheTurnOfSign) {
   turn.counts = counts_of(4, 0, 4, 0);
   turn.transition = Transition::kInfToInf;
   d.culprits[0].path.resize(2);
-  EXPECT_EQ(verdict(d), "log made -Inf at find_nan_in_transformer.py:25 in model.layer1; neg turned it into Inf");
+  EXPECT_EQ(verdict(d), "log made -Inf at find_nan_in_transformer.py:25 in model.layer1");
 }
 
 TEST(TextTest, LongPathIsFolded) {
@@ -355,7 +392,22 @@ TEST(TextWitnessTest, Operands) {
   EXPECT_EQ(operand_text(operand), "self: shape=(3,) dtype=torch.float16, every value is 0.0");
   operand.overwritten = true;
   EXPECT_EQ(operand_text(operand),
+            "self: shape=(3,) dtype=torch.float16, overwritten in place since: its values are gone; before that, none "
+            "was larger than 0 in magnitude");
+  operand.has_range = false;
+  EXPECT_EQ(operand_text(operand),
             "self: shape=(3,) dtype=torch.float16, overwritten in place since: its values are gone");
+}
+
+TEST(TextWitnessTest, OfManyOperandsTheFiniteOnesAreCounted) {
+  Diagnosis d = examples::parameter_origin();
+  Culprit& culprit = d.culprits[0];
+  const Operand bad = culprit.operands[1];
+  culprit.operands.assign(9, culprit.operands[0]);
+  culprit.operands.push_back(bad);
+  const std::vector<std::string> rows = witness_rows(culprit);
+  EXPECT_THAT(rows, ::testing::Contains(::testing::HasSubstr("read other = parameter")));
+  EXPECT_THAT(rows, ::testing::Contains("read 6 more operands, all finite"));
 }
 
 TEST(TextWitnessTest, ElementWithoutWordsTellsItsOperands) {

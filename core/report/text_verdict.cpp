@@ -1,5 +1,7 @@
 #include "core/report/text_verdict.h"
 
+#include <cmath>
+
 #include "sherlorch/report.h"
 
 namespace sherlorch {
@@ -18,9 +20,20 @@ std::string kinds_or(const FinitenessCounts& counts, const char* otherwise) {
   return kinds.empty() ? otherwise : kinds;
 }
 
-std::string op_sentence(const Step& step, const FileNames& files) {
+// Of a number as of a tensor with one element.
+FinitenessCounts counts_of(const Operand& operand) {
+  if (!operand.is_scalar) return operand.counts;
+  FinitenessCounts counts;
+  counts.numel = 1;
+  counts.nan = std::isnan(operand.value) ? 1 : 0;
+  counts.pos_inf = std::isinf(operand.value) && operand.value > 0 ? 1 : 0;
+  counts.neg_inf = std::isinf(operand.value) && operand.value < 0 ? 1 : 0;
+  return counts;
+}
+
+// "log at model.py:12 in net made -Inf", with `did` in place of "made".
+std::string op_sentence(const Step& step, const FileNames& files, const std::string& did) {
   const std::string op = printable(step.op_name);
-  const std::string kinds = kinds_or(step.counts, "a non-finite value");
   const std::string where = place(step, files);
   switch (step.phase) {
     case Phase::kForward:
@@ -30,37 +43,49 @@ std::string op_sentence(const Step& step, const FileNames& files) {
       const std::string around = node_around(step);
       const std::string node = around.empty() ? "" : " inside " + around;
       const std::string line = files.short_text(step.location);
-      std::string out = op + node + " made " + kinds + " in " + (line.empty() ? "backward" : "the backward of " + line);
+      std::string out = op + node + " " + did + " in " + (line.empty() ? "backward" : "the backward of " + line);
       return step.module_path.empty() ? out : out + " in " + printable(step.module_path);
     }
     case Phase::kRecompute:
-      return op + " made " + kinds + where + ", while checkpointing recomputed it";
+      return op + " " + did + where + ", while checkpointing recomputed it";
     case Phase::kOptimizer:
-      return op + " made " + kinds + " in the optimizer's step" + where;
+      return op + " " + did + " in the optimizer's step" + where;
   }
-  return op + " made " + kinds + where;
+  return op + " " + did + where;
 }
 
 std::string origin_sentence(const Culprit& culprit, const FileNames& files) {
-  return origin_text(culprit) + " held " + origin_kinds(culprit) + " before any op touched it; " +
-         printable(culprit.step.op_name) + place(culprit.step, files) + " was the first to read it";
+  const std::string kinds = origin_kinds(culprit);
+  if (culprit.cause == Cause::kDeliberateInfinity) {
+    // The infinities that it passed on are those of the program; the NaN is its own.
+    const bool nan = culprit.step.counts.nan > 0;
+    const std::string made = "made " + (nan ? "NaN" : kinds_or(culprit.step.counts, "a non-finite value"));
+    const std::string label = culprit.origin_label.empty() ? "" : " (" + printable(culprit.origin_label) + ")";
+    return op_sentence(culprit.step, files, made) + " out of an infinity that the program put there" + label;
+  }
+  if (culprit.origin == Origin::kConstant) {
+    return op_sentence(culprit.step, files, "read " + kinds) +
+           ", which the program itself wrote down: " + origin_text(culprit);
+  }
+  if (culprit.origin_detail == "external write") {
+    return op_sentence(culprit.step, files, "read " + kinds) +
+           ", which was written from outside torch: " + printable(culprit.origin_label);
+  }
+  return origin_text(culprit) + " held " + kinds + " before any op touched it; " + printable(culprit.step.op_name) +
+         place(culprit.step, files) + " was the first to read it";
 }
 
 // "; layer_norm at model.py:40 turned it into NaN"
 std::string turn_sentence(const Culprit& culprit, const FileNames& files) {
-  const Step* turn = nullptr;  // the first that made NaN of it, or else the last that changed it
+  const Step* turn = nullptr;  // the first that made NaN of it, or else the last that made an infinity of a NaN
   for (std::size_t i = 1; i < culprit.path.size(); ++i) {
     const Step& step = culprit.path[i];
-    if (step.transition == Transition::kNone) continue;
-    turn = &step;
+    // An infinity that only changed its sign is the same trouble.
+    if (step.transition == Transition::kInfToNan || step.transition == Transition::kNanToInf) turn = &step;
     if (step.transition == Transition::kInfToNan) break;
   }
   if (turn == nullptr) return "";
-  std::string kind = "Inf";
-  if (turn->transition == Transition::kInfToNan) kind = "NaN";
-  if (turn->transition == Transition::kInfToInf || turn->transition == Transition::kNanToInf) {
-    kind = kinds_or(turn->counts, "Inf");
-  }
+  const std::string kind = turn->transition == Transition::kInfToNan ? "NaN" : kinds_or(turn->counts, "Inf");
   std::string out = "; " + printable(turn->op_name);
   if (turn->location.known() && turn->location != culprit.step.location) {
     out += " at " + files.short_text(turn->location);
@@ -89,23 +114,26 @@ std::string origin_text(const Culprit& culprit) {
         break;
     }
   }
-  if (!culprit.origin_detail.empty()) out += " (" + printable(culprit.origin_detail) + ")";
+  const bool said = out.starts_with(culprit.origin_detail + " ");  // "buffer net.4.running_var", detail "buffer"
+  if (!culprit.origin_detail.empty() && !said) out += " (" + printable(culprit.origin_detail) + ")";
   return out;
 }
 
 std::string origin_kinds(const Culprit& culprit) {
   const Operand* origin = nullptr;
   for (const Operand& operand : culprit.operands) {
-    if (operand.name == "output" || operand.counts.finite()) continue;
+    if (operand.name == "output" || counts_of(operand).finite()) continue;
     const bool named = !culprit.origin_label.empty() && operand.label == culprit.origin_label;
     if (origin == nullptr || named) origin = &operand;
     if (named) break;
   }
-  return origin == nullptr ? "a non-finite value" : kinds_text(origin->counts);
+  return origin == nullptr ? "a non-finite value" : kinds_text(counts_of(*origin));
 }
 
 std::string culprit_verdict(const Culprit& culprit, const FileNames& files) {
-  std::string out = culprit.origin == Origin::kOp ? op_sentence(culprit.step, files) : origin_sentence(culprit, files);
+  const std::string made = "made " + kinds_or(culprit.step.counts, "a non-finite value");
+  std::string out =
+      culprit.origin == Origin::kOp ? op_sentence(culprit.step, files, made) : origin_sentence(culprit, files);
   out += turn_sentence(culprit, files);
   if (culprit.times > 1) out += " (" + with_commas(culprit.times) + " times)";
   return culprit.certain ? out : "not certain: " + out;

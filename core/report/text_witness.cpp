@@ -1,6 +1,7 @@
 #include "core/report/text_witness.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,12 @@ std::string bound_text(double value) {
   std::string text = format_number(value);
   if (text.size() > 2 && text.ends_with(".0")) text.resize(text.size() - 2);
   return text == "-0" ? "0" : text;
+}
+
+// "attention = nan": where no operand could be read, the counts have said all of it.
+bool says_nothing(const WitnessElement& element) {
+  const std::size_t end = element.text.find(" = ");
+  return end != std::string::npos && element.text.find_first_of(" (0123456789") == end;
 }
 
 }  // namespace
@@ -67,9 +74,14 @@ std::string witness_text(const WitnessElement& element) {
 std::string operand_text(const Operand& operand) {
   std::string out = printable(operand.name);
   if (!operand.label.empty()) out += " = " + printable(operand.label);
-  if (operand.is_scalar) return out + ": the number " + format_number(operand.value);
+  if (operand.is_scalar) return out + ": the number " + bound_text(operand.value);
   out += ": shape=" + shape_text(operand.shape) + " dtype=" + printable(operand.dtype);
-  if (operand.overwritten) return out + ", overwritten in place since: its values are gone";
+  if (operand.overwritten) {
+    out += ", overwritten in place since: its values are gone";
+    if (!operand.counts.finite()) return out + "; before that, " + elements_text(operand.counts);
+    return operand.has_range ? out + "; before that, none was larger than " + bound_text(operand.max) + " in magnitude"
+                             : out;
+  }
   const bool finite = operand.counts.finite();
   if (!finite) out += ", " + elements_text(operand.counts);
   if (!operand.has_range) return out;
@@ -95,10 +107,22 @@ std::string samples_text(const Culprit& culprit) {
 std::vector<std::string> witness_rows(const Culprit& culprit) {
   std::vector<std::string> rows;
   if (!culprit.step.counts.finite()) rows.push_back(elements_text(culprit.step.counts));
-  for (const WitnessElement& element : culprit.witness) rows.push_back(witness_text(element));
+  for (const WitnessElement& element : culprit.witness) {
+    if (!says_nothing(element)) rows.push_back(witness_text(element));
+  }
+  constexpr std::size_t kMostOperands = 7;  // chosen: of more, the finite ones are noise
+  const bool many = culprit.operands.size() > kMostOperands;
+  std::size_t finite = 0;
+  std::size_t left_out = 0;
   for (const Operand& operand : culprit.operands) {
+    const bool quiet = operand.is_scalar ? std::isfinite(operand.value) : operand.counts.finite();
+    if (many && quiet && ++finite > 3) {
+      ++left_out;
+      continue;
+    }
     rows.push_back((operand.name == "output" ? "wrote " : "read ") + operand_text(operand));
   }
+  if (left_out > 0) rows.push_back("read " + counted(left_out, "more operand") + ", all finite");
   const std::string samples = samples_text(culprit);
   if (!samples.empty()) rows.push_back(samples);
   return rows;

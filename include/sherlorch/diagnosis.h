@@ -108,8 +108,10 @@ struct Operand {
   bool has_range = false;  // finite elements only
   double min = 0;
   double max = 0;
-  bool overwritten = false;  // an in-place op has replaced what was read; range and values are gone
-  std::string label;         // "parameter encoder.weight", "argument 0"; "" if nothing better than the name is known
+  // An in-place op has replaced what was read: its values are gone, and a range is what the op that had written it
+  // before is known to have kept within.
+  bool overwritten = false;
+  std::string label;  // "parameter encoder.weight", "argument 0"; "" if nothing better than the name is known
 
   bool operator==(const Operand&) const = default;
 };
@@ -140,8 +142,10 @@ struct Culprit {
   std::string explanation;  // one plain sentence on why it happens here, checked against the operands; may be empty
   std::string help;         // what usually helps; may be empty
   std::uint64_t times = 1;  // merged: how often this line did it in the target's history
-  std::vector<Step> path;   // culprit first, target last
-  bool certain = true;      // false: see `doubt`
+  // Which call of this line in the trace was the first to do it, counted from 1; 0 if its calls are not all known.
+  std::uint64_t first_call = 0;
+  std::vector<Step> path;  // culprit first, target last
+  bool certain = true;     // false: see `doubt`
   std::string doubt;
 
   bool operator==(const Culprit&) const = default;

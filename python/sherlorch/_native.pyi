@@ -47,6 +47,8 @@ class Tracker:
         """Raises UntrackedTensor (its message says why) when the trace never saw the tensor."""
     def node_of(self, tensor: torch.Tensor) -> dict[str, Any] | None:
         """The last op seen to write or view these bytes, as a step dict (as in Diagnosis.to_dict()), or None."""
+    def bystanders(self, tensor: torch.Tensor, limit: int) -> list[dict[str, Any]]:
+        """Steps that made something non-finite which does not reach the tensor, oldest first."""
     def name_modules(self, entries: Sequence[tuple[torch.nn.Module, str]]) -> None: ...
     def name_tensors(self, entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
         """Names of parameters (False) and buffers (True), for origins. Replaces those given before."""

@@ -110,7 +110,8 @@ class Operand:
         has_range: `min` and `max` are known.
         min: Smallest finite element.
         max: Largest finite element.
-        overwritten: An in-place op has replaced what was read; range and values are gone.
+        overwritten: An in-place op has replaced what was read: its values are gone, and `min` and `max` are what the
+            op that had written it before is known to have kept within.
         label: "parameter encoder.weight", "argument 0"; empty if nothing better than the name is
             known.
     """
@@ -172,6 +173,8 @@ class Culprit(OpNode):
         explanation: Why it happens here, checked against the operands; may be empty.
         help: What usually helps; may be empty.
         times: How often this line did it in the target's history.
+        first_call: Which call of this line in the trace was the first to do it, counted from 1; 0 where
+            its calls are not all known.
         certain: False where the verdict may be wrong; `doubt` says why.
         doubt: A sentence; empty where the verdict is certain.
     """
@@ -191,6 +194,7 @@ class Culprit(OpNode):
     explanation: str = ""
     help: str = ""
     times: int = 1
+    first_call: int = 0
     certain: bool = True
     doubt: str = ""
 
@@ -294,6 +298,7 @@ def _culprit(data: Mapping[str, Any]) -> Culprit:
         explanation=data["explanation"],
         help=data["help"],
         times=data["times"],
+        first_call=data["first_call"],
         certain=data["certain"],
         doubt=data["doubt"],
     )

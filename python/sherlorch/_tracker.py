@@ -241,6 +241,28 @@ class ProvenanceTracker:
         element = None if index is None else _element(tensor, index)
         return DiagnosisReport._from_native(self._diagnose(tensor, element))
 
+    def bystanders(self, tensor: torch.Tensor, limit: int = 100) -> list[OpNode]:
+        """What was seen and did not matter: ops that made something non-finite which does not reach the tensor.
+
+        A value that nothing alive descends from is forgotten, and with it the op that made it.
+
+        Args:
+            tensor: As for `diagnose`.
+            limit: The newest so many are told.
+
+        Returns:
+            The ops, oldest first.
+
+        Raises:
+            UntrackedTensorError: The tensor can't be read.
+            TypeError: `tensor` is not a tensor.
+        """
+        _check_tensor(tensor)
+        try:
+            return [node_from_step(step) for step in self._native.bystanders(tensor, limit)]
+        except _native.UntrackedTensor as error:
+            raise UntrackedTensorError(*error.args) from None
+
     def _diagnose(self, tensor: torch.Tensor, element: tuple[int, ...] | None) -> _native.Diagnosis:
         try:
             return self._native.diagnose(tensor, element)
