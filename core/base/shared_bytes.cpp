@@ -1,6 +1,7 @@
 #include "core/base/shared_bytes.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace sherlorch {
@@ -23,6 +24,21 @@ ElementSet of_rows(const Geometry& from, const ElementSet& elements, const Geome
   return shared;
 }
 
+// Several elements may lie in one place: expanded, or as_strided with steps that meet.
+bool several_in_a_place(const Geometry& geometry) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, size
+  for (std::size_t d = 0; d < geometry.sizes.size(); ++d) {
+    if (geometry.sizes[d] > 1) steps.emplace_back(std::abs(geometry.strides[d]), geometry.sizes[d]);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::int64_t reach = 0;  // of the inner dimensions, to the beginning of their last element
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 bool on_bytes(const Geometry& from, const ElementSet& elements, const Geometry& to, std::int64_t candidate) {
   const auto step = static_cast<std::int64_t>(std::min(from.item_size, to.item_size));
   const std::int64_t begin = to.byte_of(candidate);
@@ -42,9 +58,7 @@ ElementSet sharing_bytes(const Geometry& from, const ElementSet& elements, const
   if (from.contiguous() && to.contiguous()) return set_intersection(candidates, of_rows(from, elements, to));
   const std::int64_t given = elements.count();
   const std::int64_t asked = candidates.count();
-  const std::int64_t bytes = to.end_byte() - to.begin_byte();
-  const bool several_in_a_place = to.numel() * static_cast<std::int64_t>(to.item_size) > bytes;
-  if (several_in_a_place || asked <= given) {
+  if (several_in_a_place(to) || asked <= given) {
     if (asked > kMostSharedLooked && !exact) {
       ElementSet all = candidates;
       all.mark_coarse();

@@ -72,6 +72,12 @@ TEST(SharingBytesTest, ExpandedElementsAreAllFound) {
   EXPECT_EQ(sharing_bytes(row, ElementSet::range(1, 2), expanded, all_of(expanded)), ElementSet::of({1, 4}));
 }
 
+TEST(SharingBytesTest, ExpandedWithGapsAreAllFound) {
+  const Geometry matrix = view(0, 4, {3, 3}, {12, 4});
+  const Geometry diagonals = view(0, 4, {2, 3}, {0, 16});
+  EXPECT_EQ(sharing_bytes(matrix, ElementSet::of({4}), diagonals, all_of(diagonals)), ElementSet::of({1, 4}));
+}
+
 TEST(SharingBytesTest, HundredsOfMillionsOfElementsAreARunOrCoarse) {
   const std::int64_t numel = 300'000'000;
   const Geometry whole = view(0, 4, {numel}, {4});
