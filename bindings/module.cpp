@@ -3,10 +3,12 @@
 #include <pybind11/stl.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "adapter/question.h"
 #include "adapter/session.h"
@@ -14,6 +16,7 @@
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
 #include "bindings/relation_probe.h"
+#include "core/diagnose/timeline.h"
 #include "core/operators/relation.h"
 #include "core/operators/traits.h"
 #include "core/report/chrome_trace.h"
@@ -35,22 +38,50 @@ const at::TensorBase& tensor_of(const py::handle& object) {
   return *tensor;
 }
 
-std::vector<TimelineOp> timeline_ops(const Window& window, std::size_t limit) {
+Timeline last_ops(const Window& window, std::size_t limit) {
+  return timeline(Session::get().recorder().graph(), window.view(), limit);
+}
+
+// The newest `limit` of them in words.
+std::vector<TimelineOp> in_words(const Timeline& timeline, std::size_t limit = FlightRecorder::kDefaultCapacity) {
+  const std::size_t count = std::min(limit, timeline.steps.size());
   std::vector<TimelineOp> ops;
-  for (FlightStep& flight : timeline(Session::get().recorder().graph(), window.view(), limit)) {
+  ops.reserve(count);
+  for (auto step = timeline.steps.end() - static_cast<std::ptrdiff_t>(count); step != timeline.steps.end(); ++step) {
     TimelineOp op;
-    op.seq = flight.step.seq;
-    op.op_name = std::move(flight.step.op_name);
-    op.location = flight.step.location.text();
-    op.module_path = std::move(flight.step.module_path);
-    op.thread_name = std::move(flight.step.thread_name);
-    op.phase = flight.step.phase;
-    op.largest = flight.largest;
-    op.nonfinite = flight.nonfinite;
+    op.seq = step->seq;
+    op.op_name = timeline.op_names.at(step->op);
+    op.location = timeline.places.at(step->site);
+    op.module_path = timeline.modules.at(step->module);
+    op.thread_name = timeline.threads.at(step->thread);
+    op.phase = step->phase;
+    op.largest = step->largest;
+    op.nonfinite = step->nonfinite;
     op.start_us = static_cast<double>(op.seq);
     ops.push_back(std::move(op));
   }
   return ops;
+}
+
+// The trees of modules of which one ran an op that the diagnosis or the timeline names.
+std::vector<PageModule> trees_of(const Diagnosis& diagnosis, const Timeline& timeline) {
+  const auto root = [](const std::string& path) { return path.substr(0, path.find('.')); };
+  std::set<std::string> roots;
+  for (const auto& [id, path] : timeline.modules) roots.insert(root(path));
+  for (const Culprit& culprit : diagnosis.culprits) {
+    for (const Step& step : culprit.path) roots.insert(root(step.module_path));
+  }
+  std::vector<PageModule> modules;
+  for (NamedModule& module : Session::get().recorder().graph().tables.modules.living()) {
+    if (roots.contains(root(module.name))) modules.push_back({std::move(module.name), std::move(module.type)});
+  }
+  return modules;
+}
+
+// "Linear": the class of a module, without its package.
+std::string class_name(const py::handle& module) {
+  const std::string name = Py_TYPE(module.ptr())->tp_name;
+  return name.substr(name.rfind('.') + 1);
 }
 
 // Source lines as Python's linecache knows them: notebook cells too.
@@ -70,10 +101,13 @@ bool read_source_line(const std::string& file, int line, std::string* text) {
 struct NativeDiagnosis {
   Diagnosis diagnosis;
   StepElements elements;
-  std::vector<TimelineOp> timeline;
+  Timeline timeline;
+  std::vector<PageModule> modules;
 
-  std::string to_html() const {
+  std::string to_html(std::size_t last_ops, std::map<std::string, std::string> file_labels) const {
     PageExtras extras;
+    extras.file_labels = std::move(file_labels);
+    extras.modules = modules;
     extras.source = read_source_line;
     for (const Culprit& culprit : diagnosis.culprits) {
       auto found = elements.find(culprit.step.seq);
@@ -81,13 +115,14 @@ struct NativeDiagnosis {
       const ElementSet& set = found->second;
       extras.heat_maps.push_back(make_heat_map(culprit.step.seq, culprit.step.shape, set.runs()));
     }
-    return sherlorch::to_html(diagnosis, timeline, extras);
+    return sherlorch::to_html(diagnosis, in_words(timeline, last_ops), extras);
   }
 };
 
 py::object loads(const std::string& json) { return py::module_::import("json").attr("loads")(json); }
 
-constexpr std::size_t kPageTimeline = 2000;  // ops of the flight recorder that a page shows
+// Ops of the flight recorder that are kept with a diagnosis, for its page. Chosen: 3 MB, 3 MB of page, 0.02 s.
+constexpr std::size_t kKeptOps = 100'000;
 
 class NativeTracker {
  public:
@@ -102,7 +137,7 @@ class NativeTracker {
     const at::TensorBase& asked = tensor_of(tensor);
     py::gil_scoped_release release;
     result->diagnosis = sherlorch::diagnose(window_, asked, index, &result->elements);
-    result->timeline = timeline_ops(window_, kPageTimeline);
+    finish(result.get());
     return result;
   }
 
@@ -120,7 +155,9 @@ class NativeTracker {
 
   void name_modules(const std::vector<std::pair<py::object, std::string>>& entries) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
-    for (const auto& [module, name] : entries) table.set_name(table.id_of(module.ptr()), name);
+    for (const auto& [module, name] : entries) {
+      table.set_name(table.id_of(module.ptr()), name, class_name(module));
+    }
     window_.show_modules();
   }
 
@@ -138,11 +175,16 @@ class NativeTracker {
   std::unique_ptr<NativeDiagnosis> diagnose_op(OpSeq seq) {
     auto result = std::make_unique<NativeDiagnosis>();
     result->diagnosis = sherlorch::diagnose_op(window_, seq, &result->elements);
-    result->timeline = timeline_ops(window_, kPageTimeline);
+    finish(result.get());
     return result;
   }
 
  private:
+  void finish(NativeDiagnosis* result) const {
+    result->timeline = last_ops(window_, kKeptOps);
+    result->modules = trees_of(result->diagnosis, result->timeline);
+  }
+
   Window window_;
 };
 
@@ -256,7 +298,9 @@ PYBIND11_MODULE(_native, m) {
           "to_json", [](const NativeDiagnosis& self, int indent) { return to_json(self.diagnosis, indent); },
           py::kw_only(), py::arg("indent") = 2)
       .def("to_dot", [](const NativeDiagnosis& self) { return to_dot(self.diagnosis); })
-      .def("to_html", &NativeDiagnosis::to_html)
+      .def("to_prov_json", [](const NativeDiagnosis& self) { return to_prov_json(self.diagnosis); })
+      .def("to_html", &NativeDiagnosis::to_html, py::kw_only(), py::arg("last_ops") = kKeptOps,
+           py::arg("file_labels") = std::map<std::string, std::string>())
       .def("verdict", [](const NativeDiagnosis& self) { return verdict(self.diagnosis); })
       .def_static("from_json",
                   [](const std::string& text) {
@@ -324,7 +368,7 @@ PYBIND11_MODULE(_native, m) {
       .def("timeline",
            [](NativeTracker& self, std::size_t limit) {
              py::list ops;
-             for (const TimelineOp& op : timeline_ops(self.window(), limit)) {
+             for (const TimelineOp& op : in_words(last_ops(self.window(), limit))) {
                py::dict entry;
                entry["seq"] = op.seq;
                entry["op_name"] = op.op_name;
@@ -340,7 +384,7 @@ PYBIND11_MODULE(_native, m) {
            })
       .def("to_chrome_trace",
            [](NativeTracker& self) {
-             return to_chrome_trace(timeline_ops(self.window(), FlightRecorder::kDefaultCapacity));
+             return to_chrome_trace(in_words(last_ops(self.window(), FlightRecorder::kDefaultCapacity)));
            })
       .def("set_trap", &NativeTracker::set_trap);
 
@@ -359,7 +403,7 @@ PYBIND11_MODULE(_native, m) {
   m.def("name_module", [](const py::object& module, const std::string& name, bool replace) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
     const ModuleId id = table.id_of(module.ptr());
-    if (replace || table.name(id).empty()) table.set_name(id, name);
+    if (replace || table.name(id).empty()) table.set_name(id, name, class_name(module));
   });
   m.def("forget_module", [](std::uintptr_t address) {
     Session::get().recorder().graph().tables.modules.forget(reinterpret_cast<const void*>(address));

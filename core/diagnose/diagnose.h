@@ -57,14 +57,4 @@ std::vector<Step> bystanders(Graph& graph, const Target& target, const View& vie
 // The last op that wrote this tensor, or made this view of it. False if the trace never saw one.
 bool find_node(Graph& graph, const Target& target, const View& view, Step* step);
 
-// One line of the timeline.
-struct FlightStep {
-  Step step;
-  float largest = 0;
-  bool nonfinite = false;
-  bool absorbed = false;
-};
-// The last ops that the view shows, oldest first, at most `limit`.
-std::vector<FlightStep> timeline(Graph& graph, const View& view, std::size_t limit);
-
 }  // namespace sherlorch

@@ -48,17 +48,4 @@ bool find_node(Graph& graph, const Target& target, const View& view, Step* step)
   return found;
 }
 
-std::vector<FlightStep> timeline(Graph& graph, const View& view, std::size_t limit) {
-  const StepBuilder steps(graph, view);
-  std::vector<FlightStep> result;
-  graph.flight.backwards(first_ticket(graph, view), graph.flight.end(), [&](const FlightOp& op) {
-    if (!view.visible(op.seq)) return true;
-    if (result.size() >= limit) return false;
-    result.push_back({steps.of_flight(op), op.largest, op.nonfinite, op.absorbed});
-    return result.size() < limit;
-  });
-  std::reverse(result.begin(), result.end());
-  return result;
-}
-
 }  // namespace sherlorch

@@ -36,6 +36,10 @@ SourceLocation StepBuilder::location(SiteId site) const {
   return location;
 }
 
+std::string StepBuilder::op_name(OperatorId op) const {
+  return std::string(graph_.tables.operators.get(op).short_name());
+}
+
 void StepBuilder::name(OperatorId op, Step* step) const {
   const OperatorInfo& info = graph_.tables.operators.get(op);
   step->op_name = info.short_name();

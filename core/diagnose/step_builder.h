@@ -19,6 +19,7 @@ class StepBuilder {
   void describe(const TensorFacts& facts, const BadElements& bad, Step* step) const;
 
   SourceLocation location(SiteId site) const;
+  std::string op_name(OperatorId op) const;
 
  private:
   void name(OperatorId op, Step* step) const;

@@ -1,5 +1,8 @@
 #include "core/graph/tables.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace sherlorch {
 
 StringPool::StringPool() {
@@ -36,12 +39,12 @@ Site SiteTable::get(SiteId id) const {
   return id < sites_.size() ? sites_[id] : Site();
 }
 
-ModuleTable::ModuleTable() : named_(std::make_unique<std::atomic<bool>[]>(kFlags)) { names_.emplace_back(); }
+ModuleTable::ModuleTable() : named_(std::make_unique<std::atomic<bool>[]>(kFlags)) { entries_.emplace_back(); }
 
 ModuleId ModuleTable::id_of(const void* module) {
   std::lock_guard lock(mutex_);
-  auto [entry, added] = ids_.try_emplace(module, static_cast<ModuleId>(names_.size()));
-  if (added) names_.emplace_back();
+  auto [entry, added] = ids_.try_emplace(module, static_cast<ModuleId>(entries_.size()));
+  if (added) entries_.emplace_back();
   return entry->second;
 }
 
@@ -50,15 +53,28 @@ void ModuleTable::forget(const void* module) {
   if (ids_.erase(module) != 0) __atomic_add_fetch(&generation_, 1, __ATOMIC_RELEASE);
 }
 
-void ModuleTable::set_name(ModuleId id, std::string name) {
+void ModuleTable::set_name(ModuleId id, std::string name, std::string type) {
   std::lock_guard lock(mutex_);
-  if (id < names_.size()) names_[id] = std::move(name);
+  if (id < entries_.size()) entries_[id] = {{std::move(name), std::move(type)}, ++namings_};
   set_named(id);
 }
 
 std::string ModuleTable::name(ModuleId id) const {
   std::lock_guard lock(mutex_);
-  return id < names_.size() ? names_[id] : std::string();
+  return id < entries_.size() ? entries_[id].module.name : std::string();
+}
+
+std::vector<NamedModule> ModuleTable::living() const {
+  std::lock_guard lock(mutex_);
+  std::vector<const Entry*> found;
+  for (const auto& [address, id] : ids_) {
+    if (!entries_[id].module.name.empty()) found.push_back(&entries_[id]);
+  }
+  std::sort(found.begin(), found.end(), [](const Entry* a, const Entry* b) { return a->named_as < b->named_as; });
+  std::vector<NamedModule> modules;
+  modules.reserve(found.size());
+  for (const Entry* entry : found) modules.push_back(entry->module);
+  return modules;
 }
 
 OperatorTable::OperatorTable() {

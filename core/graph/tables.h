@@ -49,6 +49,11 @@ class SiteTable {
   std::unordered_map<std::string, SiteId> ids_;
 };
 
+struct NamedModule {
+  std::string name;  // qualified: "encoder.layers.3.norm"
+  std::string type;  // class name; may be empty
+};
+
 // Running modules by id, each known by the address of its object for as long as it lives. Thread-safe.
 // Names are given from outside (by watch(), or when a module is first seen); the same module may have a name under
 // several watches, the first one wins.
@@ -59,8 +64,11 @@ class ModuleTable {
   ModuleId id_of(const void* module);
   // The module at this address is gone: the address may mean another one from now on.
   void forget(const void* module);
-  void set_name(ModuleId id, std::string name);
+  // `type`: its class, for those who draw the tree.
+  void set_name(ModuleId id, std::string name, std::string type = "");
   std::string name(ModuleId id) const;  // "" if it has none
+  // The modules that have a name and are not gone, in the order in which they were last named.
+  std::vector<NamedModule> living() const;
   // True until the module has a name or set_named() was called: the front is asked for a name once. Any thread, no
   // lock.
   bool needs_name(ModuleId id) const noexcept { return id < kFlags && !named_[id].load(std::memory_order_relaxed); }
@@ -74,7 +82,12 @@ class ModuleTable {
   mutable std::mutex mutex_;
   std::unordered_map<const void*, ModuleId> ids_;
   static constexpr std::size_t kFlags = 1 << 16;  // modules past these are never asked about again
-  std::deque<std::string> names_;
+  struct Entry {
+    NamedModule module;
+    std::uint64_t named_as = 0;  // how manieth call of set_name() this was
+  };
+  std::deque<Entry> entries_;
+  std::uint64_t namings_ = 0;
   std::unique_ptr<std::atomic<bool>[]> named_;
   std::uint32_t generation_ = 0;
 };

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,10 +56,11 @@ struct PageModule {
 
 // What the page can show beyond the diagnosis. All of it is optional.
 struct PageExtras {
-  std::vector<HeatMap> heat_maps;   // of the culprits' outputs, by seq; empty ones are ignored
-  std::vector<PageModule> modules;  // the whole model; modules that ops name are in the tree in any case
-  bool show_source = true;          // the user's source lines around each step
-  SourceReader source;              // where they come from; empty: the file system, files named *.py alone
+  std::vector<HeatMap> heat_maps;                  // of the culprits' outputs, by seq; empty ones are ignored
+  std::vector<PageModule> modules;                 // the whole model; modules that ops name are in the tree in any case
+  std::map<std::string, std::string> file_labels;  // what to call files whose names say nothing: "In[3]" (a cell)
+  bool show_source = true;                         // the user's source lines around each step
+  SourceReader source;  // where they come from; empty: the file system, files named *.py alone
 };
 
 // The whole file, UTF-8, deterministic. The timeline is in the order in which it is to be drawn (oldest first).

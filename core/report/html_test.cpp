@@ -79,9 +79,11 @@ TEST(HtmlTest, NamesInTheTimelineAndTheTreeAreEscaped) {
   op.module_path = "<b>";
   PageExtras extras;
   extras.modules = {{"net.<i>", "<u>"}};
+  extras.file_labels = {{"/tmp/1.py", "In[<s>]"}};
   const std::string data = data_of(to_html(examples::finite(), {&op, 1}, extras));
   EXPECT_THAT(data, HasSubstr("\\u003c/script>\\\""));
   EXPECT_THAT(data, HasSubstr("net.\\u003ci>"));
+  EXPECT_THAT(data, HasSubstr("\"file_labels\":{\"/tmp/1.py\":\"In[\\u003cs>]\"}"));
 }
 
 TEST(HtmlTest, NonFiniteMagnitudeIsNullInTheTimeline) {

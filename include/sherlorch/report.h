@@ -70,6 +70,13 @@ SHERLORCH_API Diagnosis from_json(std::string_view text);
 // a newline.
 SHERLORCH_API std::string to_dot(const Diagnosis& diagnosis);
 
+// --- PROV-JSON
+
+// The culprits' paths in W3C PROV-JSON, for tools that read provenance: tensors are entities, ops are activities, with
+// used and wasGeneratedBy between them; wasDerivedFrom where ops were folded. docs/json.md has the attributes. The
+// document has five sections, each of which may be empty. Ends with a newline.
+SHERLORCH_API std::string to_prov_json(const Diagnosis& diagnosis);
+
 // --- Page
 
 struct PageOptions {

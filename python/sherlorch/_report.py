@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from sherlorch import _native
+from sherlorch._cells import cell_labels
 from sherlorch._nodes import BlindSpot, Culprit, OpNode, link
 
 
@@ -201,6 +202,19 @@ class DiagnosisReport:
             write_text(path, text, overwrite=overwrite)
         return text
 
+    def to_prov_json(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> str:
+        """The ops and tensors from culprits to target as W3C PROV-JSON; written to `path` too, if one is given.
+
+        Raises:
+            FileExistsError: `path` exists and `overwrite` is False.
+            OSError: `path` can't be written.
+            ValueError: The report was made by hand.
+        """
+        text = self._native_or_raise().to_prov_json()
+        if path is not None:
+            write_text(path, text, overwrite=overwrite)
+        return text
+
     def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the diagnosis as one self-contained page, and return where.
 
@@ -209,17 +223,26 @@ class DiagnosisReport:
             OSError: `path` can't be written.
             ValueError: The report was made by hand.
         """
-        return write_text(path, self._native_or_raise().to_html(), overwrite=overwrite)
+        page = self._native_or_raise().to_html(file_labels=cell_labels(self._files()))
+        return write_text(path, page, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         if self._diagnosis is None:
             return f"<pre>{html.escape(str(self))}</pre>"
         # A page of its own inside the notebook's page: styles and scripts of the two must not meet.
-        page = html.escape(self._diagnosis.to_html(), quote=True)
+        # The notebook's file holds it, so with fewer of the last ops than a file of its own.
+        text = self._diagnosis.to_html(last_ops=2000, file_labels=cell_labels(self._files()))
+        page = html.escape(text, quote=True)
         return (
             f'<iframe srcdoc="{page}" title="sherlorch diagnosis" '
             'style="width:100%;height:640px;border:0" sandbox="allow-scripts"></iframe>'
         )
+
+    def _files(self) -> set[str]:
+        steps = [self._data["target"]]
+        for culprit in self._data["culprits"]:
+            steps += [{"location": frame} for frame in culprit["stack"]] + culprit["path"]
+        return {step["location"]["file"] for step in steps if step["location"]}
 
     def _steps(self) -> dict[int, OpNode]:
         nodes = [self.target, *self.deliberate]

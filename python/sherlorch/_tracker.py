@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -13,7 +14,7 @@ import torch
 from sherlorch import _eager, _native
 from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
-from sherlorch._report import DiagnosisReport
+from sherlorch._report import DiagnosisReport, write_text
 from sherlorch._suppress import Suppressions
 from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
 from sherlorch._watch import Watched, name_all
@@ -273,6 +274,29 @@ class ProvenanceTracker:
             for each in bad or inside:
                 return self._diagnose(each, None)
             raise UntrackedTensorError(*error.args) from None
+
+    def to_chrome_trace(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> str:
+        """The last ops that the flight recorder holds, for ui.perfetto.dev and chrome://tracing.
+
+        Each op is a slice on its thread's track, with line, module and phase; a counter shows the
+        largest magnitude that it wrote, and a mark the first non-finite op. The axis is the order of
+        the ops, not time.
+
+        Args:
+            path: Where to write it, whole or not at all; None: nowhere.
+            overwrite: Replace a file that is there.
+
+        Returns:
+            The trace in Chrome's JSON format.
+
+        Raises:
+            FileExistsError: `path` exists and `overwrite` is False.
+            OSError: `path` can't be written.
+        """
+        text = self._native.to_chrome_trace()
+        if path is not None:
+            write_text(path, text, overwrite=overwrite)
+        return text
 
     def _get_node(self, tensor: torch.Tensor) -> OpNode | None:
         step = self._native.node_of(tensor)

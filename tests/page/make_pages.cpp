@@ -189,6 +189,7 @@ Page distance() {
     return step;
   };
   Step div = backward(with_nan(make_step(41, "div", {8}, line, "net.head", "Tensor"), 7, {1}), "SqrtBackward0");
+  div.op_name = "SqrtBackward0";  // so a diagnosis calls the culprit of a backward pass
   div.transition = Transition::kFiniteToNan;
   const SourceLocation square_line = at("distance.py", 9, "Distance.forward");
   Step expand =

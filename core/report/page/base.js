@@ -80,10 +80,25 @@ function transitionText(step) {
 }
 
 const hasPlace = (location) => Boolean(location && location.file);
-const placeText = (location) => (hasPlace(location) ? `${baseName(location.file)}:${location.line}` : "unknown place");
+// "net.py:12", or "In[3], line 12" for a cell of a notebook.
+const lineOf = (file, line) => (DATA.page.file_labels[file] ? `${DATA.page.file_labels[file]}, line ${line}` : `${baseName(file)}:${line}`);
+const placeText = (location) => (hasPlace(location) ? lineOf(location.file, location.line) : "unknown place");
 const moduleText = (step) => step.module_path || "";
 const phaseText = (step) => step.phase || "forward";
 const threadText = (step) => step.thread_name || "main thread";
+
+// The pass in which an op ran, in words.
+const passText = (step) => ({forward: "forward pass", backward: "backward pass", recompute: "recomputation", optimizer: "optimizer step"})[phaseText(step)] || phaseText(step);
+
+// The node of autograd around an op; "" where the op goes by the node's name already.
+const nodeAround = (step) => (step.autograd_node && step.autograd_node !== step.op_name ? step.autograd_node : "");
+
+// What was asked about, after the op that wrote it: a gradient arrives by an op that nobody wrote.
+const targetText = (target) => (/AccumulateGrad/.test(target.autograd_node || "") ? "the gradient that you asked about" : "the tensor that you asked about");
+
+// For headings: a negative number never loses its sign to the line above; a name breaks after "_" and "." if it must.
+const unbroken = (text) => plain(text).split(/(-(?:\d[\w.+-]*|inf\b))/).map((part, i) => (i % 2 ? el("span.whole", part) : part));
+const breakable = (name) => plain(name).split(/(?<=[_.])/).flatMap((part) => [part, document.createElement("wbr")]);
 
 // A button that copies; says so where a screen reader hears it.
 function copyButton(text) {
@@ -155,7 +170,7 @@ function sourceView(location, opName, around = 3) {
     const cell = el("span.tx", code || " ");
     cell.style.paddingLeft = `${indent + 4}ch`;
     cell.style.textIndent = "-4ch";
-    return el(hit ? "li.hit" : "li", el("span.at", {"aria-hidden": "true"}, hit ? "▶" : " "),
+    return el(hit ? "li.hit" : Math.abs(no - location.line) > 1 ? "li.far" : "li", el("span.at", {"aria-hidden": "true"}, hit ? "▶" : " "),
       el("span.no", hit ? el("span.visually-hidden", "this line: ") : null, String(no)), cell);
   });
   return el("div.source.mono", {role: "group", "aria-label": `Source around ${placeText(location)}`}, el("ol", rows));

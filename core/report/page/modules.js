@@ -63,6 +63,9 @@ function renderModules() {
   const section = $("modules");
   section.hidden = root.children.size === 0;
   if (section.hidden) return;
-  section.replaceChildren(el("h2", "Modules"), el("p.intro", "Where in the model it went bad, and which modules passed it on."),
+  const outside = DATA.diagnosis.culprits.filter((culprit) => !culprit.step.module_path);
+  const where = outside.length && !fromStart(outside[0]) ? ` ${outside.length === 1 ? "One culprit" : `${count(outside.length)} culprits`} ran outside of every module: ${outside[0].step.op_name}${
+    hasPlace(outside[0].step.location) ? ` at ${placeText(outside[0].step.location)}` : ""}${outside.length > 1 ? " and others" : ""}.` : "";
+  section.replaceChildren(el("h2", "Modules"), el("p.intro", `Where in the model it went bad, and which modules passed it on.${where}`),
     el("div.card.tree", el("ul", [...root.children.values()].map((child) => treeNode(child, 0)))));
 }

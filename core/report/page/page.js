@@ -28,7 +28,7 @@ function renderCulprits() {
   if (section.hidden) return;
   section.replaceChildren(el("h2", "All culprits"), el("p.intro", "Each made a non-finite value of its own that reached the tensor that you asked about; in the order in which they ran."),
     el("ol.card.culprits", culprits.slice(0, 200).map((culprit, i) => el("li", sign(culprit.step.counts), " ", el("b", `${i + 1}. ${culprit.headline || culprit.step.op_name}`),
-      el("div.soft.small.break", [placeText(culprit.step.location), moduleText(culprit.step), `${phaseText(culprit.step)} pass`, `op #${culprit.step.seq}`,
+      el("div.soft.small.break", [placeText(culprit.step.location), moduleText(culprit.step), passText(culprit.step), `op #${culprit.step.seq}`,
         culprit.times > 1 ? `${count(culprit.times)} times, this is the first` : "", countsSentence(culprit.step.counts), culprit.certain === false ? "not certain" : ""].filter(Boolean).join(" · ")),
       el("button.tiny", {type: "button", "aria-current": String(i === CHOSEN.at), "aria-label": `Look at culprit ${i + 1}`, onclick: () => choose(i, "list")}, i === CHOSEN.at ? "Shown above" : "Look at this one"))),
       culprits.length > 200 ? el("li.soft", `and ${count(culprits.length - 200)} more`) : null));

@@ -187,7 +187,12 @@ std::string page_data(const Diagnosis& diagnosis, std::span<const TimelineOp> ti
     out += json_string(entry.type);
     out += '}';
   });
-  out += ",\"timeline\":";
+  out += ",\"file_labels\":{";
+  for (const auto& [file, label] : extras.file_labels) {
+    if (out.back() != '{') out += ',';
+    out += json_string(file) + ':' + json_string(label);
+  }
+  out += "},\"timeline\":";
   append_timeline(out, timeline);
   out += "}}";
   return escape_for_script(out);

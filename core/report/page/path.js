@@ -64,7 +64,7 @@ function drawRows() {
   PATH.rows = pathRows(PATH.culprit.path, PATH.open);
   const read = (PATH.culprit.operands || []).filter((operand) => operand.name !== "output" && !badCount(operand.counts)).slice(0, 4);
   $("rail").replaceChildren(...read.map((operand) => el("div.read", {role: "presentation"}, "read ", el("code", operand.name), operand.is_scalar ? "" : ` ${shapeText(operand.shape)}`, ", ", operand.is_scalar ? rangeText(operand) : `finite${operand.has_range ? `, ${rangeText(operand)}` : ""}`)),
-    ...PATH.rows.map(pathRow), el("div.end", {role: "presentation"}, "the tensor that you asked about"));
+    ...PATH.rows.map(pathRow), el("div.end", {role: "presentation"}, targetText(DATA.diagnosis.target)));
 }
 
 // Shows the step of that row; the detail region is live, so that a screen reader follows the walk.
@@ -82,6 +82,12 @@ function select(position, quietly) {
     else if (top + node.offsetHeight > rail.scrollTop + rail.clientHeight - 8) rail.scrollTop = top + node.offsetHeight - rail.clientHeight + 8;
   }
   drawDetail();
+}
+
+// The step by its index, unfolded if it must be.
+function selectStep(index) {
+  if (!PATH.rows.some((row) => row.step === index)) { PATH.open.add(index); drawRows(); }
+  select(PATH.rows.findIndex((row) => row.step === index));
 }
 
 function openFold(position) {
@@ -112,7 +118,7 @@ function drawDetail() {
     el("p", sign(step.counts), " ", change ? el("b", `${change}: `) : row.step ? el("span.soft", "carried on from the step before: ") : null, countsSentence(step.counts), "."),
     el("div.below", placeLine(step.location)), sourceView(step.location, step.op_name),
     el("div.below", facts([
-      ["Op", [el("code", step.operator_name || step.op_name), ` (#${step.seq})`]],
+      ["Op", operatorText(step)],
       ["Output", `${shapeText(step.shape)} ${dtypeText(step.dtype)} on ${step.device}`],
       ["Module", moduleText(step) && el("code", moduleText(step))],
       ["Phase", phaseSentence(step)],
@@ -148,7 +154,8 @@ function renderPath(culprit) {
   let before = 0;
   PATH.place = culprit.path.map((step) => { before += 1; const place = before; before += step.folded || 0; return place; });
   section.replaceChildren(el("h2", "The path"),
-    el("p.intro", `How it went on from ${culprit.step.op_name} to the tensor that you asked about: ${counted(pathLength(culprit), "op")}. `, el("span.hint", "Walk it with the arrow keys.")),
+    el("p.intro", culprit.path.length === 1 ? `One op long: ${culprit.step.op_name} wrote ${targetText(DATA.diagnosis.target)} itself.`
+      : [`How it went on from ${culprit.step.op_name} to ${targetText(DATA.diagnosis.target)}: ${counted(pathLength(culprit), "op")}. `, el("span.hint", "Walk it with the arrow keys.")]),
     el("div.walk", el("div.card.rail", {id: "rail", role: "listbox", tabindex: "0", "aria-label": "Ops on the path, culprit first", onkeydown: pathKey}),
       el("div.card.detail", {id: "detail", role: "region", "aria-live": "polite", "aria-label": "The step"})));
   drawRows();

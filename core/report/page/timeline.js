@@ -16,15 +16,16 @@ function unpackTimeline(timeline) {
   timeline.level = timeline.largest.map((value) => (value === null || value < 0 ? NaN : value === 0 ? -Infinity : Math.log10(value)));
 }
 
+const timePlace = (place) => { const at = place.lastIndexOf(":"); return at > 0 ? lineOf(place.slice(0, at), place.slice(at + 1)) : place; };
 const timeOp = (i) => {
   const t = DATA.page.timeline;
-  return {seq: t.sequence[i], op: t.ops[t.op[i]], module: t.modules[t.module[i]], place: baseName(t.places[t.place[i]]), thread: t.threads[t.thread[i]], phase: PHASES[t.phase[i]] || "", largest: t.largest[i], bad: Boolean(t.isBad[i])};
+  return {seq: t.sequence[i], op: t.ops[t.op[i]], module: t.modules[t.module[i]], place: timePlace(t.places[t.place[i]]), thread: t.threads[t.thread[i]], phase: PHASES[t.phase[i]] || "", largest: t.largest[i], bad: Boolean(t.isBad[i])};
 };
 const largestText = (op) => (op.largest === null ? "not scanned" : numberText(Number(op.largest)));
 
 function timeSentence(i) {
   const op = timeOp(i);
-  return [`#${op.seq} ${op.op}`, op.bad ? "NOT FINITE" : "", `largest ${op.bad ? "finite magnitude " : "magnitude "}${largestText(op)}`, op.module,
+  return [`#${op.seq} ${op.op}`, op.bad ? "NOT FINITE" : op.largest === null ? "not scanned: writes no numbers" : `largest magnitude ${largestText(op)}`, op.module,
     op.place, op.phase, op.thread].filter(Boolean).join(" · ");
 }
 

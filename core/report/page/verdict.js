@@ -13,9 +13,9 @@ function verdictTitle(culprit) {
   const {step} = culprit;
   const kind = verdictKind(culprit);
   const what = culprit.headline || `${step.op_name} made ${kindsText(step.counts) || "a non-finite value"}`;
-  const place = hasPlace(step.location) ? [fromStart(culprit) ? " first read at " : " at ", el("b", placeText(step.location))] : null;
-  const module = moduleText(step) ? [place ? " in " : " in module ", el("b", moduleText(step))] : null;
-  return el("h1", el(`span.what.break${kind === "nan" ? "" : "." + kind}`, what),
+  const place = hasPlace(step.location) ? [fromStart(culprit) ? " first read at " : " at ", el("b", breakable(placeText(step.location)))] : null;
+  const module = moduleText(step) ? [place ? " in " : " in module ", el("b", breakable(moduleText(step)))] : null;
+  return el(what.length > 60 ? "h1.long" : "h1", el(`span.what.break${kind === "nan" ? "" : "." + kind}`, unbroken(what)),
     place || module ? el("span.place.break", ",", place, module) : null);
 }
 
@@ -29,17 +29,41 @@ function verdictLead(culprit) {
   if (culprit.times > 1) sentences.push(`This line did it ${count(culprit.times)} times; what follows is the first.`);
   const later = pathLength(culprit) - 1;
   if (later > 0 && target) {
-    sentences.push(`${counted(later, "op")} later it reached the tensor that you asked about, the output of ${target.op_name}, as ${kindsText(target.counts) || "a finite value"}.`);
-  } else if (target && target.seq === step.seq) sentences.push("It is the tensor that you asked about.");
+    const written = targetText(target).includes("gradient") ? "" : `, the output of ${target.op_name},`;
+    sentences.push(`${counted(later, "op")} later it reached ${targetText(target)}${written} as ${kindsText(target.counts) || "a finite value"}.`);
+  } else if (target && target.seq === step.seq) sentences.push(`What it wrote is ${targetText(target)}.`);
   return el("p.lead", sentences.join(" "));
+}
+
+// The way in one line: the culprit, where it changed its kind, the target. Each leads to its step on the path.
+function routeView(culprit) {
+  const {path} = culprit;
+  if (path.length < 2) return null;
+  const last = path.length - 1;
+  const changes = path.map((_, i) => i).filter((i) => i > 0 && i < last && transitionText(path[i])).slice(0, 3);
+  const stops = [0, ...changes, last];
+  return el("ol.route", {"aria-label": "From the culprit to the tensor that you asked about"}, stops.map((i, k) => {
+    const step = path[i];
+    const between = k ? path.slice(stops[k - 1], i).reduce((sum, other) => sum + 1 + (other.folded || 0), 0) - 1 : 0;
+    return el("li", k ? el("span.gap", between ? `→ ${counted(between, "op")} →` : "→") : null,
+      el("a", {href: "#path", onclick: () => selectStep(i)}, sign(step.counts, true), i === 0 && fromStart(culprit) ? " read by " : " ", el("b", step.op_name),
+        el("span.soft.small", i === last ? `, what you asked about` : moduleText(step) ? ` in ${moduleText(step)}` : "")));
+  }));
 }
 
 const pathLength = (culprit) => culprit.path.reduce((sum, step) => sum + 1 + (step.folded || 0), 0);
 
 function phaseSentence(step) {
-  const node = step.autograd_node ? [", inside ", el("code", step.autograd_node)] : null;
+  const node = nodeAround(step) ? [", inside ", el("code", nodeAround(step))] : null;
   const forward = phaseText(step) === "backward" && hasPlace(step.location) ? el("span.soft", " (the line is that of its forward op)") : null;
   return [phaseText(step), node, forward];
+}
+
+// An op that goes by the name of its autograd node: the node, and which op inside of it.
+function operatorText(step) {
+  const name = step.operator_name || step.op_name;
+  if (!step.autograd_node || nodeAround(step)) return [el("code", name), ` (#${step.seq})`];
+  return [el("code", step.op_name), ", in it ", el("code", name), ` (#${step.seq})`];
 }
 
 function whereCard(culprit) {
@@ -51,13 +75,13 @@ function whereCard(culprit) {
 function opCard(culprit) {
   const {step} = culprit;
   return el("section.card.op-facts", {"aria-labelledby": "op-title"}, el("h2", {id: "op-title"}, "The op"), facts([
-      ["Op", [el("code", step.operator_name || step.op_name), ` (#${step.seq})`]],
+      ["Op", operatorText(step)],
       ["Module", moduleText(step) && el("code", moduleText(step))],
       ["Phase", phaseSentence(step)],
       ["Output", `${shapeText(step.shape)} ${dtypeText(step.dtype)} on ${step.device}`],
       ["Thread", step.thread_name],
       ["File", hasPlace(step.location) && step.location.file],
-    ]));
+    ]), operandFacts(culprit));
 }
 
 function stackView(culprit) {
@@ -74,12 +98,20 @@ function whyCard(culprit) {
   const {step} = culprit;
   const witness = culprit.witness || [];
   const first = witness[0];
-  return el("section.card.why", {"aria-labelledby": "why-title"}, el("h2", {id: "why-title"}, "Why"),
-    el("p.first", first ? [el("code", first.text || `${step.op_name}(…) = ${numberText(first.value)}`), (first.index || []).length ? [" at ", el("code", list(first.index))] : null, "; "] : null,
+  return el("section.card.why", {"aria-labelledby": "why-title"}, el("h2", {id: "why-title"}, "Why"), originSentence(culprit),
+    el("p.first", fromStart(culprit) ? `${step.op_name} wrote: ` : null, first ? [el("code", first.text || `${step.op_name}(…) = ${numberText(first.value)}`), (first.index || []).length ? [" at ", el("code", list(first.index))] : null, "; "] : null,
       countsSentence(step.counts), samplesPhrase(culprit), "."),
     culprit.explanation ? el("p", culprit.explanation) : null,
-    el("p", el("span.soft", "Cause: "), culprit.cause && culprit.cause !== "unknown" ? culprit.cause : "not known; the facts are all there is"),
-    operandFacts(culprit));
+    el("p", el("span.soft", "Cause: "), culprit.cause && culprit.cause !== "unknown" ? culprit.cause : "not known; the facts are all there is"));
+}
+
+// What held the bad value from the start: how much of it, and where.
+function originSentence(culprit) {
+  const held = fromStart(culprit) && (culprit.operands || []).find((operand) => operand.label && operand.label === culprit.origin_label);
+  if (!held || !badCount(held.counts)) return null;
+  const {first_nan: nan = [], first_pos_inf: pos = [], first_neg_inf: neg = []} = held.counts;
+  const at = [nan, pos, neg].find((index) => index.length);
+  return el("p.first", el("code", held.label), ` held: ${countsSentence(held.counts)}`, at ? [", the first at ", el("code", list(at))] : null, ".");
 }
 
 function samplesPhrase(culprit) {
@@ -154,7 +186,7 @@ function renderVerdict(chosen) {
   const nth = culprits.length > 1 ? `Culprit ${chosen + 1} of ${culprits.length}` : fromStart(culprit) ? "Bad from the start" : "The op that did it first";
   const switcher = culpritSwitch(chosen);
   section.replaceChildren(...[switcher,
-    el("div.kicker", sign(culprit.step.counts), el("span.quiet-label", nth), el("span.soft", `${phaseText(culprit.step)} pass, op #${culprit.step.seq}`)),
-    verdictTitle(culprit), verdictLead(culprit), warnings(culprit),
+    el("div.kicker", sign(culprit.step.counts), el("span.quiet-label", nth), el("span.soft", `${passText(culprit.step)}, op #${culprit.step.seq}`)),
+    verdictTitle(culprit), verdictLead(culprit), routeView(culprit), warnings(culprit),
     el("div.answers", el("div", whereCard(culprit), opCard(culprit)), el("div", whyCard(culprit), changeCard(culprit)))].filter(Boolean));
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sherlorch._cells import cell_labels
 from sherlorch._targets import finding_in_traceback, first_finding
 from sherlorch._terminal import report_text
 from sherlorch._tracker import ProvenanceTracker
@@ -101,7 +102,10 @@ def _value(shell: Any, name: str) -> torch.Tensor:
 
 
 def _show(name: str, report: DiagnosisReport) -> None:
-    print(f"sherlorch: {name} is non-finite: {report.verdict()}")
+    verdict = report.verdict()
+    for file, label in cell_labels(report._files()).items():
+        verdict = verdict.replace(f"{file}:", f"{label}, line ")
+    print(f"sherlorch: {name} is non-finite: {verdict}")
     if "ipykernel" in sys.modules:
         import_module("IPython.display").display(report)
     else:
