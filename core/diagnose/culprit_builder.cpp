@@ -1,6 +1,7 @@
 #include "core/diagnose/culprit_builder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sherlorch {
@@ -21,23 +22,37 @@ bool is_node(const OpRecord& record, const Step& step) {
   return record.node_sequence >= 0 && !record.engine_work && !step.autograd_node.empty();
 }
 
-// Which indices of dimension 0 hold bad elements, where that tells.
-void note_samples(const OutputRecord& output, Culprit* culprit) {
-  const std::vector<std::int64_t>& sizes = output.facts.geometry.sizes;
-  if (sizes.size() < 2 || sizes[0] < 2) return;
-  std::int64_t row = 1;
-  for (std::size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];
+// The indices of dimension 0 that hold one of these elements; `row` elements each.
+std::vector<std::int64_t> samples_of(const ElementSet& elements, std::int64_t row) {
   std::vector<std::int64_t> samples;
-  const ElementSet bad = output.bad.all();
-  for (const Run& run : bad.runs()) {
+  for (const Run& run : elements.runs()) {
     for (std::int64_t s = run.begin / row; s <= (run.end - 1) / row; ++s) {
       if (samples.empty() || samples.back() != s) samples.push_back(s);
     }
   }
-  if (static_cast<std::int64_t>(samples.size()) == sizes[0]) return;  // all of them: it does not tell
-  culprit->bad_sample_count = static_cast<std::int64_t>(samples.size());
-  if (samples.size() > 16) samples.resize(16);
-  culprit->bad_samples = std::move(samples);
+  return samples;
+}
+
+// Which samples of the batch are bad, and which of these the target never saw, where dimension 0 tells.
+void note_samples(const Visit& visit, Culprit* culprit) {
+  constexpr std::size_t kMostListed = 16;
+  const std::size_t o = visit.shown_output();
+  const OutputRecord& output = visit.record->outputs[o];
+  const std::vector<std::int64_t>& sizes = output.facts.geometry.sizes;
+  if (sizes.size() < 2 || sizes[0] < 2) return;
+  std::int64_t row = 1;
+  for (std::size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];
+  std::vector<std::int64_t> bad = samples_of(output.bad.all(), row);
+  const std::vector<std::int64_t> kept = samples_of(visit.wanted[o], row);
+  std::vector<std::int64_t> dropped;
+  std::set_difference(bad.begin(), bad.end(), kept.begin(), kept.end(), std::back_inserter(dropped));
+  if (static_cast<std::int64_t>(bad.size()) == sizes[0] && dropped.empty()) return;  // all of them: it does not tell
+  culprit->bad_sample_count = static_cast<std::int64_t>(bad.size());
+  culprit->dropped_sample_count = static_cast<std::int64_t>(dropped.size());
+  bad.resize(std::min(bad.size(), kMostListed));
+  dropped.resize(std::min(dropped.size(), kMostListed));
+  culprit->bad_samples = std::move(bad);
+  culprit->dropped_samples = std::move(dropped);
 }
 
 // Which call of its line in the trace the op was, or the forward op whose backward it is. 0 if the flight recorder does
@@ -112,7 +127,7 @@ Culprit CulpritBuilder::identify(const Visit& visit, const Visit** shown) const 
 
 void CulpritBuilder::tell(const Visit& visit, const Visit& shown, const PathEnd& end, Culprit* culprit) const {
   const Visit& last = is_node(*shown.record, culprit->step) ? *end_of_node(shown) : shown;
-  note_samples(last.record->outputs[last.shown_output()], culprit);
+  note_samples(last, culprit);
   explain_culprit(graph_, view_, shown, last, origins_.last_writer(*visit.record), culprit);
   if (visit.record->reinterpreted) explain_reinterpreted(culprit);
   culprit->first_call = call_of_line(graph_, view_, *shown.record);

@@ -94,6 +94,8 @@ void visit(V& v, T& x) {
   v("operands", x.operands);
   v("bad_samples", x.bad_samples);
   v("bad_sample_count", x.bad_sample_count);
+  v("dropped_samples", x.dropped_samples);
+  v("dropped_sample_count", x.dropped_sample_count);
   v("times", x.times);
   v("first_call", x.first_call);
   v("certain", x.certain);

@@ -379,6 +379,10 @@ TEST(TextWitnessTest, Samples) {
   EXPECT_EQ(samples_text(culprit), "bad in 20 of 32 samples: 3, 7, 9, and 17 more");
   culprit.bad_sample_count = 32;
   EXPECT_EQ(samples_text(culprit), "bad in every sample of the batch");
+  culprit.bad_sample_count = 3;
+  culprit.dropped_samples = {3, 9};
+  culprit.dropped_sample_count = 2;
+  EXPECT_EQ(samples_text(culprit), "bad in 3 of 32 samples: 3, 7, 9; 3, 9 do not reach the target");
 }
 
 TEST(TextWitnessTest, Operands) {

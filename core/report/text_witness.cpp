@@ -90,17 +90,34 @@ std::string operand_text(const Operand& operand) {
   return out + (finite ? "values in [" : "in [") + bound_text(operand.min) + ", " + bound_text(operand.max) + "]";
 }
 
+namespace {
+
+std::string sample_list(const std::vector<std::int64_t>& samples, std::int64_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < samples.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(samples[i]);
+  const std::uint64_t unlisted = positive(count) - std::min<std::uint64_t>(positive(count), samples.size());
+  if (unlisted > 0) out += ", and " + with_commas(unlisted) + " more";
+  return out;
+}
+
+}  // namespace
+
 std::string samples_text(const Culprit& culprit) {
   if (culprit.bad_samples.empty() || culprit.step.shape.empty()) return "";
   const std::int64_t total = culprit.step.shape.front();
   const auto bad = std::max(culprit.bad_sample_count, static_cast<std::int64_t>(culprit.bad_samples.size()));
-  if (bad >= total) return "bad in " + std::string(total == 1 ? "the only sample" : "every sample") + " of the batch";
-  std::string out = "bad in " + with_commas(positive(bad)) + " of " + counted(positive(total), "sample") + ": ";
-  for (std::size_t i = 0; i < culprit.bad_samples.size(); ++i) {
-    out += (i > 0 ? ", " : "") + std::to_string(culprit.bad_samples[i]);
+  std::string out;
+  if (bad >= total) {
+    out = "bad in " + std::string(total == 1 ? "the only sample" : "every sample") + " of the batch";
+  } else {
+    out = "bad in " + with_commas(positive(bad)) + " of " + counted(positive(total), "sample") + ": " +
+          sample_list(culprit.bad_samples, bad);
   }
-  const std::uint64_t unlisted = positive(bad) - culprit.bad_samples.size();
-  if (unlisted > 0) out += ", and " + with_commas(unlisted) + " more";
+  const std::int64_t dropped = culprit.dropped_sample_count;
+  if (dropped > 0 && dropped < bad) {
+    out += "; " + sample_list(culprit.dropped_samples, dropped) +
+           (dropped == 1 ? " does not reach the target" : " do not reach the target");
+  }
   return out;
 }
 

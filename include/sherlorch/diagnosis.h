@@ -138,6 +138,9 @@ struct Culprit {
   // Indices of dimension 0 with bad elements, at most 16; empty if it does not tell.
   std::vector<std::int64_t> bad_samples;
   std::int64_t bad_sample_count = 0;
+  // Those of them whose bad elements do not reach the target (dropped, masked out or overwritten), at most 16.
+  std::vector<std::int64_t> dropped_samples;
+  std::int64_t dropped_sample_count = 0;
   std::string headline;     // "log(0.0) is -inf"; one line
   std::string explanation;  // one plain sentence on why it happens here, checked against the operands; may be empty
   std::string help;         // what usually helps; may be empty

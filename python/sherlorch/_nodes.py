@@ -169,6 +169,8 @@ class Culprit(OpNode):
         bad_samples: Indices of dimension 0 with bad elements, at most 16; empty if dimension 0 does
             not tell.
         bad_sample_count: How many such indices there are.
+        dropped_samples: Those of them whose bad elements do not reach the target, at most 16.
+        dropped_sample_count: How many of them there are.
         headline: One line: "log(0.0) is -inf".
         explanation: Why it happens here, checked against the operands; may be empty.
         help: What usually helps; may be empty.
@@ -190,6 +192,8 @@ class Culprit(OpNode):
     witness: tuple[WitnessElement, ...] = ()
     bad_samples: tuple[int, ...] = ()
     bad_sample_count: int = 0
+    dropped_samples: tuple[int, ...] = ()
+    dropped_sample_count: int = 0
     headline: str = ""
     explanation: str = ""
     help: str = ""
@@ -294,6 +298,8 @@ def _culprit(data: Mapping[str, Any]) -> Culprit:
         witness=tuple(_witness(element) for element in data["witness"]),
         bad_samples=tuple(data["bad_samples"]),
         bad_sample_count=data["bad_sample_count"],
+        dropped_samples=tuple(data["dropped_samples"]),
+        dropped_sample_count=data["dropped_sample_count"],
         headline=data["headline"],
         explanation=data["explanation"],
         help=data["help"],

@@ -115,6 +115,14 @@ function heatMapView(map, counts) {
       ? el("span.soft", ` One square stands for ${count(Math.ceil(map.row_extent / map.rows))} × ${count(Math.ceil(map.col_extent / map.cols))} elements; the larger it is drawn, the more of them are bad.`) : null));
 }
 
+function droppedSentence(culprit) {
+  const dropped = culprit.dropped_samples || [];
+  const more = culprit.dropped_sample_count - dropped.length;
+  if (!dropped.length || culprit.dropped_sample_count === culprit.bad_sample_count) return null;
+  return el("p.small", "Of these, ", el("code", dropped.join(", ")), more > 0 ? ` and ${count(more)} more` : "",
+    " never reached the target: they were dropped, masked out or overwritten on the way.");
+}
+
 function samplesView(culprit) {
   const total = (culprit.step.shape || [])[0];
   const bad = new Set(culprit.bad_samples || []);
@@ -122,10 +130,10 @@ function samplesView(culprit) {
   const complete = culprit.bad_sample_count === bad.size;
   const heading = el("h3", "Samples of the batch (dimension 0)");
   if (!complete || total > 128) {
-    return [heading, el("p", `${count(culprit.bad_sample_count)} of ${count(total)}: `, el("code", [...bad].join(", ")), complete ? "" : " and more")];
+    return [heading, el("p", `${count(culprit.bad_sample_count)} of ${count(total)}: `, el("code", [...bad].join(", ")), complete ? "" : " and more"), droppedSentence(culprit)];
   }
   return [heading, el("p.small", `${count(culprit.bad_sample_count)} of ${count(total)} hold bad elements:`),
-    el("ol.samples", Array.from({length: total}, (_, i) => el(bad.has(i) ? "li.bad" : "li", bad.has(i) ? ["✕ ", el("span.visually-hidden", "bad: ")] : null, String(i))))];
+    el("ol.samples", Array.from({length: total}, (_, i) => el(bad.has(i) ? "li.bad" : "li", bad.has(i) ? ["✕ ", el("span.visually-hidden", "bad: ")] : null, String(i)))), droppedSentence(culprit)];
 }
 
 function witnessView(culprit) {
