@@ -86,7 +86,10 @@ void BadOp::sample_witness(OpRecord* record) {
     const Reader value(*outputs_[o].tensor);
     // The first of each class, then the first ones.
     std::vector<std::int64_t> chosen;
+    // A coarse set holds good neighbours, too.
+    const bool pick = output.introduced.coarse() && !is_complex(outputs_[o].tensor->dtype);
     auto choose = [&](std::int64_t element) {
+      if (pick && element >= 0 && std::isfinite(value(element))) return;
       if (element >= 0 && chosen.size() < kElements &&
           std::find(chosen.begin(), chosen.end(), element) == chosen.end()) {
         chosen.push_back(element);
