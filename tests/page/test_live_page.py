@@ -12,7 +12,7 @@ from visiting import SCREENS, Visit
 torch = pytest.importorskip("torch", reason="torch is not installed")
 sherlorch = pytest.importorskip("sherlorch", reason="sherlorch is not installed for this Python")
 
-pytest_plugins = ["visiting"]  # its fixtures
+pytest_plugins = ["browser_fixtures"]
 
 SECONDS_TO_OPEN = 2.0
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from visiting import SCREENS, Visit
 
-pytest_plugins = ["visiting"]  # its fixtures
+pytest_plugins = ["browser_fixtures"]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ["attention", "distance", "parameter", "loop", "large", "hostile", "finite"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,28 +27,6 @@ def find_chromium() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Where they go: SHERLORCH_SCREENSHOTS, else pytest's temporary folder."""
-    folder = os.environ.get("SHERLORCH_SCREENSHOTS")
-    if not folder:
-        return tmp_path_factory.mktemp("screenshots")
-    path = pathlib.Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = find_chromium()
-    if not chromium:
-        pytest.skip("no Chromium: apt-get install chromium, or set SHERLORCH_CHROMIUM")
-    with playwright.sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 class Visit:
     """One page, with everything that it said or asked for."""
 
@@ -64,10 +41,3 @@ class Visit:
     def open(self, path: pathlib.Path) -> Any:
         self.page.goto(path.as_uri())
         return self.page
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Visit]:
-    one = Visit(browser, **SCREENS["light"])
-    yield one
-    one.page.context.close()

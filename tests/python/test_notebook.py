@@ -32,6 +32,7 @@ def _cell(shell: Any, text: str) -> str:
 def test_the_cells_value_is_explained_with_the_cells_line_number(shell: Any) -> None:
     out = _cell(shell, "%%sherlorch\nimport torch\nx = torch.zeros(2)\ny = x.log()\ny.sum()")
     assert "the cell's value is non-finite" in out
+    assert "at In[1], line 4" in out
     assert ":4" in out
     assert "y = x.log()" in out
 

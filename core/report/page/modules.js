@@ -42,7 +42,7 @@ function treeLabel(node) {
   const mark = node.culprits.length
     ? node.culprits.map((i) => el("button.tiny", {type: "button", onclick: (event) => { event.preventDefault(); choose(i, "tree"); }}, `✕ went bad here: ${DATA.diagnosis.culprits[i].step.op_name}`))
     : node.steps ? el("span.sign.plain", "▸ passed it on") : treeGuilty(node) ? el("span.note", "went bad inside") : treeTouched(node) ? el("span.note", "passed it on inside") : null;
-  return [el("code", node.name), notes ? el("span.note", notes) : null, " ", mark];
+  return [el("code", node.name), notes ? [" ", el("span.note", notes)] : null, " ", mark];
 }
 
 // Open where it went bad, and at the top; the rest is filled in when it is opened.

@@ -90,7 +90,7 @@ def run_cell(shell: Any, line: str, cell: str) -> DiagnosisReport | None:
     if found is None:
         return None
     name, report = found
-    _show(name, report)
+    _show(shell, name, report)
     return report
 
 
@@ -101,12 +101,12 @@ def _value(shell: Any, name: str) -> torch.Tensor:
     return value
 
 
-def _show(name: str, report: DiagnosisReport) -> None:
+def _show(shell: Any, name: str, report: DiagnosisReport) -> None:
     verdict = report.verdict()
     for file, label in cell_labels(report._files()).items():
         verdict = verdict.replace(f"{file}:", f"{label}, line ")
     print(f"sherlorch: {name} is non-finite: {verdict}")
-    if "ipykernel" in sys.modules:
+    if getattr(shell, "kernel", None) is not None:  # a notebook, not a terminal
         import_module("IPython.display").display(report)
     else:
         print(report_text(report, sys.stdout))
