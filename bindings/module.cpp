@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "adapter/empty_observer.h"
 #include "adapter/question.h"
 #include "adapter/session.h"
 #include "bindings/python_stack.h"
@@ -269,11 +270,13 @@ PYBIND11_MODULE(_native, m) {
       });
 
   py::class_<NativeTracker>(m, "Tracker")
-      .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths) {
+      .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths,
+                       double sample) {
              WindowOptions options;
              options.sites = capture_stack;
              options.module_paths = module_paths;
              options.scan_views = scan_everything;
+             options.sample_every = sample_every(sample);
              if (!check_dtypes.is_none()) {
                options.dtypes = 0;
                for (const py::handle& dtype : check_dtypes) {
@@ -283,7 +286,7 @@ PYBIND11_MODULE(_native, m) {
              return std::make_unique<NativeTracker>(options);
            }),
            py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
-           py::arg("scan_everything") = false, py::arg("module_paths") = true)
+           py::arg("scan_everything") = false, py::arg("module_paths") = true, py::arg("sample") = 1.0)
       .def("start", [](NativeTracker& self) { self.window().start(); })
       .def("stop", [](NativeTracker& self) { self.window().stop(); })
       .def_property_readonly("active", [](NativeTracker& self) { return self.window().active(); })
@@ -361,6 +364,8 @@ PYBIND11_MODULE(_native, m) {
     facts["ops"] = recorder.op_count();
     facts["slots"] = recorder.graph().flight.capacity();
     facts["slot_bytes"] = FlightRecorder::kBytesPerSlot;
+    facts["scans"] = Recorder::scans_of_this_thread();
+    facts["tickets"] = recorder.graph().flight.end();
     facts["shadowed_storages"] = recorder.has_shadows();
     {
       std::lock_guard lock(recorder.graph().mutex);
@@ -369,6 +374,8 @@ PYBIND11_MODULE(_native, m) {
     }
     return facts;
   });
+  // For benchmarks.
+  m.def("_empty_callbacks", switch_empty_observer);
   // For tests.
   m.def("_last_relation", last_relation);
   m.def("_last_operator", last_operator);

@@ -9,6 +9,7 @@
 #include "core/diagnose/trace_back.h"
 #include "core/graph/edges.h"
 #include "core/operators/relation.h"
+#include "core/scan/sample.h"
 
 namespace sherlorch {
 
@@ -157,13 +158,17 @@ class Builder {
         culprit.origin_label += " (" + op.arguments[record.origin_arg].name + ")";
     }
     if (culprit.origin_detail == "external write" && record.last_writer != 0) {
-      culprit.doubt = "";
       FlightHeader last;
       if (graph_.flight.read_header(record.last_writer, &last)) {
         const Step writer = steps_.of_flight(last);
-        culprit.origin_detail = "external write";
-        culprit.origin_label += ", changed from outside torch after " + writer.op_name +
-                                (writer.location.known() ? " at " + writer.location.text() : "") + " had written it";
+        const std::string op = writer.op_name + (writer.location.known() ? " at " + writer.location.text() : "");
+        if (scanned_in_part(record.outputs[0].facts)) {
+          culprit.origin_detail = "";
+          culprit.origin_label += ", written by " + op;
+          culprit.doubt = kScannedInPart;
+        } else {
+          culprit.origin_label += ", changed from outside torch after " + op + " had written it";
+        }
       }
     }
     name_node(*shown, &culprit.step);
@@ -176,6 +181,14 @@ class Builder {
     culprit.step.element = culprit.path.front().element;
     culprit.path.front() = culprit.step;
     diagnosis_.culprits.push_back(std::move(culprit));
+  }
+
+  static constexpr const char* kScannedInPart =
+      "sample=: the op that wrote this was scanned in part, so it may have made the bad value, or have passed it on, "
+      "or "
+      "the memory was changed from outside torch";
+  bool scanned_in_part(const TensorFacts& facts) const {
+    return view_.sampled && facts.geometry.end_byte() - facts.geometry.begin_byte() >= kSampledFromBytes;
   }
 
   // What on the way is not certain.
@@ -441,6 +454,10 @@ class Builder {
         if (tensor.role == TensorRole::kUninitialized) {
           culprit.origin = Origin::kUninitialized;
           culprit.origin_label = "memory that was never written";
+        } else if (scanned_in_part(target_.facts)) {
+          culprit.origin_label = "written by " + std::string(graph_.tables.operators.get(op.op).short_name());
+          culprit.doubt = kScannedInPart;
+          culprit.certain = false;
         } else {
           culprit.origin_detail = "external write";
           culprit.origin_label = "changed from outside torch";

@@ -38,6 +38,7 @@ struct View {
   std::function<std::string(ThreadId)> thread_text;     // "" for the main thread
   bool sites = true;                                    // file:line wanted
   bool scans_views = false;                             // views were scanned, too
+  bool sampled = false;                                 // very large tensors were scanned in part
   std::uint64_t total_ops = 0;
   std::vector<BlindSpot> blind_spots;
 };

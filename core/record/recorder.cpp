@@ -1,6 +1,7 @@
 #include "core/record/recorder.h"
 
 #include "core/record/bad_op.h"
+#include "core/scan/sample.h"
 
 namespace sherlorch {
 
@@ -36,6 +37,9 @@ FlightTensor flight_tensor(const CallTensor& tensor) noexcept {
   return flight;
 }
 
+// initial-exec: without the call that a dynamically loaded library's thread-locals cost.
+thread_local std::uint64_t scans __attribute__((tls_model("initial-exec"))) = 0;
+
 }  // namespace
 
 const char* blind_key(Blind blind) noexcept {
@@ -54,6 +58,8 @@ const char* blind_key(Blind blind) noexcept {
       return "unmapped_op";
     case Blind::kCompiled:
       return "compiled";
+    case Blind::kSampled:
+      return "sampled";
     case Blind::kNumBlinds:
       break;
   }
@@ -62,11 +68,14 @@ const char* blind_key(Blind blind) noexcept {
 
 Recorder::Recorder(const RecorderHooks& hooks) : hooks_(hooks), graph_(hooks.guards) {}
 
-bool Recorder::scan(CallTensor* tensor) const noexcept {
+std::uint64_t Recorder::scans_of_this_thread() noexcept { return scans; }
+
+bool Recorder::scan(CallTensor* tensor, bool in_part) noexcept {
   if (tensor->data == nullptr || tensor->numel == 0 || !can_be_nonfinite(tensor->dtype)) return false;
+  ++scans;
   ScanResult result;
-  if (tensor->numel * tensor->item_size >= kLargeBytes && hooks_.scan_large != nullptr) {
-    result = hooks_.scan_large(*tensor);
+  if (tensor->numel * tensor->item_size >= kLargeBytes) {
+    result = scan_large(*tensor, in_part);
   } else if (tensor->contiguous) {
     result = scan_contiguous(tensor->data, static_cast<std::size_t>(tensor->numel), tensor->dtype);
   } else {
@@ -75,6 +84,25 @@ bool Recorder::scan(CallTensor* tensor) const noexcept {
   tensor->nonfinite = result.nonfinite;
   tensor->largest = result.largest;
   return result.nonfinite;
+}
+
+ScanResult Recorder::scan_large(const CallTensor& tensor, bool in_part) noexcept {
+  const std::uint32_t every = sample_every_.load(std::memory_order_relaxed);
+  if (in_part && every > 1 && tensor.contiguous && tensor.numel * tensor.item_size >= kSampledFromBytes) {
+    count_blind(Blind::kSampled);
+    return scan_sample(tensor.data, static_cast<std::size_t>(tensor.numel), tensor.dtype, every);
+  }
+  if (hooks_.scan_large != nullptr) return hooks_.scan_large(tensor);
+  return scan_strided(tensor.data, {tensor.sizes, tensor.dims}, {tensor.strides, tensor.dims}, tensor.dtype);
+}
+
+// The op touches something bad, so what it wrote is not judged by a part.
+void Recorder::scan_what_the_sample_left(OpCall& call, FlightHeader* header) noexcept {
+  if (sample_every_.load(std::memory_order_relaxed) <= 1) return;
+  for (CallTensor& output : call.outputs) {
+    if (output.role != TensorRole::kWrite || output.nonfinite) continue;
+    if (output.numel * output.item_size >= kSampledFromBytes && scan(&output)) header->nonfinite = true;
+  }
 }
 
 OpSeq Recorder::record(OpCall& call) noexcept {
@@ -98,7 +126,7 @@ OpSeq Recorder::record(OpCall& call) noexcept {
       if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) scan(&output);
       continue;
     }
-    if (scan(&output)) header.nonfinite = true;
+    if (scan(&output, true)) header.nonfinite = true;
     if (output.largest > header.largest) header.largest = output.largest;
     touch(output.storage);
   }
@@ -122,6 +150,7 @@ OpSeq Recorder::record(OpCall& call) noexcept {
 }
 
 void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
+  scan_what_the_sample_left(call, header);
   try {
     if (inject_failures_.load(std::memory_order_relaxed) > 0) {
       inject_failures_.fetch_sub(1, std::memory_order_relaxed);

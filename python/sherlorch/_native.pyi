@@ -33,6 +33,7 @@ class Tracker:
         check_dtypes: Sequence[torch.dtype] | None = None,
         scan_everything: bool = False,
         module_paths: bool = True,
+        sample: float = 1.0,
     ) -> None: ...
     def start(self) -> None: ...  # counted: start() twice needs stop() twice
     def stop(self) -> None: ...
