@@ -75,20 +75,27 @@ adapter-test: $(STAMP)/dev $(STAMP)/install
 
 python-test: $(STAMP)/dev $(STAMP)/install
 	cmake --preset core >/dev/null && cmake --build --preset core --target make_pages
-	SHERLORCH_MAKE_PAGES=$(CURDIR)/build/core/tests/page/make_pages $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	cmake --build build/wheel --target count_probe -j $(JOBS)
+	SHERLORCH_MAKE_PAGES=$(CURDIR)/build/core/tests/page/make_pages \
+	SHERLORCH_COUNT_PROBE=$(CURDIR)/build/wheel/tests/counts/count_probe \
+	  $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
+# BENCH_QUICK=1: few rounds and small sizes, into build/bench/quick, to see that it runs. BENCH_README=1: the table into
+# README.md, too.
+export BENCH_QUICK
+BENCH_OUT := $(if $(BENCH_QUICK),build/bench/quick,bench/results)
 bench: $(STAMP)/dev $(STAMP)/install
 	bash scripts/system_packages.sh $(PYTHON) bench
 	$(PIP) install -q -r requirements/bench.txt
 	cmake --preset core-bench && cmake --build --preset core-bench
-	mkdir -p bench/results
+	mkdir -p $(BENCH_OUT)
 	build/core-bench/bench/core/sherlorch_core_bench \
 	  --benchmark_filter='^(read|scan|census_1%_bad)(/(float16|bfloat16|float32|float64))?/[0-9]+$$' \
-	  --benchmark_min_time=0.05s --benchmark_repetitions=9 --benchmark_report_aggregates_only=true \
-	  --benchmark_enable_random_interleaving=true \
-	  --benchmark_out=bench/results/core.json --benchmark_out_format=json
-	for script in bench/python/bench_*.py; do $(VENV)/bin/python $$script; done
-	$(VENV)/bin/python bench/python/report.py
+	  --benchmark_min_time=$(if $(BENCH_QUICK),0.01s --benchmark_repetitions=2,0.05s --benchmark_repetitions=9) \
+	  --benchmark_report_aggregates_only=true --benchmark_enable_random_interleaving=true \
+	  --benchmark_out=$(BENCH_OUT)/core.json --benchmark_out_format=json
+	for script in bench/python/bench_*.py; do $(VENV)/bin/python $$script --out $(BENCH_OUT); done
+	$(VENV)/bin/python bench/python/report.py --results $(BENCH_OUT) $(if $(BENCH_README),--readme)
 
 lint: $(STAMP)/dev
 	$(VENV)/bin/python scripts/check_layers.py

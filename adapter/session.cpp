@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "adapter/frontend.h"
@@ -30,6 +31,10 @@ std::string blind_text(Blind blind, std::uint64_t count) {
       return n + " calls into compiled code were not traced op by op";
     case Blind::kNoValues:
       return n + (count == 1 ? " tensor" : " tensors") + " without values (meta or fake) were not looked at";
+    case Blind::kSampled:
+      return n + (count == 1 ? " large tensor was" : " large tensors were") +
+             " looked at in part (sample=): a bad value elsewhere in them shows at the first op that makes one of it, "
+             "which then names the op before as a suspect";
     case Blind::kQuantized:
       return n + (count == 1 ? " quantized tensor was" : " quantized tensors were") + " not looked at";
     default:
@@ -91,6 +96,18 @@ void Session::count_windows(int change) {
   recording_.store(is, std::memory_order_relaxed);
 }
 
+void Session::sample(std::uint32_t every, bool on) {
+  std::lock_guard lock(recording_mutex_);
+  if (every <= 1) {
+    whole_scanners_ += on ? 1 : -1;
+  } else if (on) {
+    samples_.insert(every);
+  } else {
+    samples_.erase(samples_.find(every));
+  }
+  recorder_->set_sample(whole_scanners_ > 0 || samples_.empty() ? 1 : *samples_.begin());
+}
+
 void Session::trap(OpSeq seq) noexcept {
   if (traps_.load(std::memory_order_relaxed) == 0 || frontend().trap == nullptr) return;
   {
@@ -100,6 +117,10 @@ void Session::trap(OpSeq seq) noexcept {
     if (!armed) return;
   }
   frontend().trap(seq);
+}
+
+std::uint32_t sample_every(double share) noexcept {
+  return share > 0 && share < 1 ? static_cast<std::uint32_t>(std::min(std::round(1 / share), 1e9)) : 1;
 }
 
 Window::Window(const WindowOptions& options) : options_(options) {
@@ -127,6 +148,7 @@ void Window::update_locked(bool was) {
   if (options_.scan_views) {
     recorder.set_scan_views((session.view_scanners_ += is ? 1 : -1) > 0);
   }
+  session.sample(options_.sample_every, is);
   if (is) {
     session.count_windows(+1);
     const OpSeq now = recorder.graph().flight.end();
@@ -262,6 +284,7 @@ View Window::view() const {
   std::lock_guard lock(mutex_);
   view.sites = options_.sites;
   view.scans_views = options_.scan_views;
+  view.sampled = options_.sample_every > 1;
   auto within = [](const std::vector<Interval>& intervals, OpSeq seq) {
     for (auto it = intervals.rbegin(); it != intervals.rend(); ++it) {
       if (seq >= it->begin) return it->open || seq < it->end;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,8 +22,12 @@ struct WindowOptions {
   bool sites = true;
   bool module_paths = true;
   bool scan_views = false;                   // fast_shape_ops=False
+  std::uint32_t sample_every = 1;            // of very large tensors one block in so many is scanned
   std::uint32_t dtypes = ~std::uint32_t{0};  // bit DType: types that are looked at
 };
+
+// The user's share (sample=1/16) as WindowOptions::sample_every. A share of 1 or more, or none: 1.
+SHERLORCH_API std::uint32_t sample_every(double share) noexcept;
 
 // What one tracker sees of the recording: the ops in its intervals. Thread-safe.
 class SHERLORCH_API Window {
@@ -87,6 +92,8 @@ class SHERLORCH_API Session {
   Recorder& recorder() noexcept { return *recorder_; }
   bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
   void count_windows(int change);  // windows that record now
+  // A window that records wants so much looked at, or no longer: the most thorough one counts.
+  void sample(std::uint32_t every, bool on);
   void add(Window* window);
   void remove(Window* window);
   // Calls the front's trap if a window with an armed trap sees this op.
@@ -104,6 +111,8 @@ class SHERLORCH_API Session {
   std::vector<Window*> windows_;
   std::mutex recording_mutex_;
   int recording_windows_ = 0;
+  std::multiset<std::uint32_t> samples_;
+  int whole_scanners_ = 0;  // active windows without sample=
   friend class Window;
 };
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "adapter/parallel.h"
+
 namespace sherlorch {
 
 namespace {
@@ -173,16 +175,17 @@ ScanResult scan_large(const CallTensor& tensor) noexcept {
   std::atomic<bool> nonfinite{false};
   std::atomic<float> largest{0};
   constexpr std::int64_t kGrainBytes = std::int64_t{1} << 18;
-  at::parallel_for(0, tensor.numel, std::max<std::int64_t>(1, kGrainBytes / tensor.item_size),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     const auto* first = static_cast<const char*>(tensor.data) + begin * tensor.item_size;
-                     const ScanResult part =
-                         scan_contiguous(first, static_cast<std::size_t>(end - begin), tensor.dtype);
-                     if (part.nonfinite) nonfinite.store(true, std::memory_order_relaxed);
-                     float seen = largest.load(std::memory_order_relaxed);
-                     while (part.largest > seen && !largest.compare_exchange_weak(seen, part.largest)) {
-                     }
-                   });
+  const std::int64_t bytes = tensor.numel * tensor.item_size;
+  const auto element_of = [&](std::int64_t part) { return tensor.numel * part / kParts; };
+  run_in_parallel((kParts * kGrainBytes + bytes - 1) / bytes, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = element_of(begin);
+    const ScanResult part = scan_contiguous(static_cast<const char*>(tensor.data) + first * tensor.item_size,
+                                            static_cast<std::size_t>(element_of(end) - first), tensor.dtype);
+    if (part.nonfinite) nonfinite.store(true, std::memory_order_relaxed);
+    float seen = largest.load(std::memory_order_relaxed);
+    while (part.largest > seen && !largest.compare_exchange_weak(seen, part.largest)) {
+    }
+  });
   return {nonfinite.load(), largest.load()};
 }
 

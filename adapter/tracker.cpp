@@ -17,6 +17,7 @@ WindowOptions window_options(const TrackerOptions& options) {
   WindowOptions window;
   window.sites = options.locations;
   window.module_paths = options.module_paths;
+  window.sample_every = sample_every(options.sample);
   return window;
 }
 

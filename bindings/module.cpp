@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 
+#include "adapter/empty_observer.h"
 #include "adapter/question.h"
 #include "adapter/session.h"
 #include "bindings/code_cache.h"
@@ -321,11 +322,13 @@ PYBIND11_MODULE(_native, m) {
       });
 
   py::class_<NativeTracker>(m, "Tracker")
-      .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths) {
+      .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths,
+                       double sample) {
              WindowOptions options;
              options.sites = capture_stack;
              options.module_paths = module_paths;
              options.scan_views = scan_everything;
+             options.sample_every = sample_every(sample);
              if (!check_dtypes.is_none()) {
                options.dtypes = 0;
                for (const py::handle& dtype : check_dtypes) {
@@ -335,7 +338,7 @@ PYBIND11_MODULE(_native, m) {
              return std::make_unique<NativeTracker>(options);
            }),
            py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
-           py::arg("scan_everything") = false, py::arg("module_paths") = true)
+           py::arg("scan_everything") = false, py::arg("module_paths") = true, py::arg("sample") = 1.0)
       .def("start", [](NativeTracker& self) { return self.window().start(); })
       .def("stop", [](NativeTracker& self) { return self.window().stop(); })
       .def_property_readonly("active", [](NativeTracker& self) { return self.window().active(); })
@@ -414,6 +417,8 @@ PYBIND11_MODULE(_native, m) {
     facts["ops"] = recorder.op_count();
     facts["slots"] = recorder.graph().flight.capacity();
     facts["slot_bytes"] = FlightRecorder::kBytesPerSlot;
+    facts["scans"] = Recorder::scans_of_this_thread();
+    facts["tickets"] = recorder.graph().flight.end();
     facts["shadowed_storages"] = recorder.has_shadows();
     {
       std::lock_guard lock(recorder.graph().mutex);
@@ -422,6 +427,8 @@ PYBIND11_MODULE(_native, m) {
     }
     return facts;
   });
+  // For benchmarks.
+  m.def("_empty_callbacks", switch_empty_observer);
   // For tests.
   m.def("_last_relation", last_relation);
   m.def("_last_operator", last_operator);

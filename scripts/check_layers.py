@@ -45,6 +45,7 @@ ALLOWED = {
     "bindings": {"include/sherlorch", "adapter", *CORE},
     "bench/core": set(CORE),
     "tests/page": {"include/sherlorch", *CORE},
+    "tests/counts": set(CORE),
     "tests/adapter": {"include/sherlorch", "adapter", *CORE},
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to the packages that come from the system and not from pip: system_packages.sh PYTHON WHAT..., where WHAT is
-# build (a compiler, Python's headers, venv), test (GoogleTest, Graphviz, Chromium) or bench (google benchmark).
+# build (a compiler, Python's headers, venv), test (GoogleTest, Graphviz, valgrind, Chromium) or bench (google benchmark).
 # Installs what is missing where it may (root, apt-get), else says in one sentence how to.
 set -euo pipefail
 
@@ -35,6 +35,7 @@ for what in "$@"; do
       need libgtest-dev have_header gtest/gtest.h
       need libgmock-dev have_header gmock/gmock.h
       need graphviz have_any dot
+      need valgrind have_any valgrind
       need chromium have_any chromium chromium-browser google-chrome
       ;;
     bench) need libbenchmark-dev have_header benchmark/benchmark.h ;;

@@ -4,6 +4,7 @@
 // exclusive or in place of the mask and the maximum.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -99,8 +100,12 @@ Buffer make_buffer(std::size_t bytes, DType dtype, double bad_share) {
   Buffer buffer(static_cast<unsigned char*>(std::aligned_alloc(64, bytes)));
   std::mt19937 random(1);
   const auto threshold = static_cast<std::uint64_t>(bad_share * 4294967296.0);
-  const std::size_t count = bytes / element_size(dtype);
-  for (std::size_t i = 0; i < count; ++i) put(buffer.get(), i, dtype, random() < threshold);
+  // One MiB at random, and then again and again: benchmarks begin anew with each repetition.
+  const std::size_t pattern = std::min(bytes, std::size_t{1} << 20);
+  for (std::size_t i = 0; i < pattern / element_size(dtype); ++i) put(buffer.get(), i, dtype, random() < threshold);
+  for (std::size_t at = pattern; at < bytes; at += pattern) {
+    std::memcpy(buffer.get() + at, buffer.get(), std::min(pattern, bytes - at));
+  }
   return buffer;
 }
 

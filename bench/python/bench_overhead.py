@@ -9,14 +9,14 @@ import warnings
 import sherlorch
 import torch
 from common import Results, Row, arguments, interleave, one_thread, quartiles, rows_of, run_child
-from peers import ORIGINAL, OURS, Tool, tools
+from peers import FLOOR, ORIGINAL, OURS, own, tools
 from workloads import WORKLOADS, body
 
 AGAIN = "untraced, again"  # how much two runs of the same program differ here
 
 
 def overheads(args, results: Results) -> None:
-    known = {OURS: Tool(sherlorch.trace)} if args.ours else tools()
+    known = own() if args.ours else tools()
     for workload in WORKLOADS:
         if args.only not in f"{workload.case}_{workload.size}":
             continue
@@ -24,7 +24,7 @@ def overheads(args, results: Results) -> None:
         chosen = {
             name: tool
             for name, tool in known.items()
-            if (workload.backward or not tool.needs_backward) and (not masked or name in (OURS, ORIGINAL))
+            if (workload.backward or not tool.needs_backward) and (not masked or name in (OURS, FLOOR, ORIGINAL))
         }
         if workload.ops:
             chosen = {name: tool for name, tool in chosen.items() if tool.hook is None}
@@ -34,7 +34,7 @@ def overheads(args, results: Results) -> None:
         bodies = {"untraced": body(shared, None), AGAIN: body(shared, None)}
         for name, tool in chosen.items():
             bodies[name] = body(workload if tool.hook else shared, tool)
-        times = interleave(bodies, args.rounds, seldom=frozenset(chosen) - {OURS})
+        times = interleave(bodies, args.rounds, seldom=frozenset(chosen) - {OURS, FLOOR})
         per, unit = (workload.ops, "us") if workload.ops else (workload.passes, "ms")
         results.add(rows_of(workload.case, workload.size, times, per=per, unit=unit))
 

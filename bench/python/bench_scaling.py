@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,14 +41,14 @@ def multiply(count: int) -> Callable[[], None]:
 
 
 def ops(args) -> Iterator[tuple]:
-    for count in (10**3, 10**4) if args.quick else (10**3, 10**4, 10**5, 10**6):
-        rounds = args.rounds if count < 10**6 else min(args.rounds, 3)
-        yield count, interleave(pair(multiply(count)), rounds, warm=1), count
+    for count in (10**3, 10**4) if args.quick else (10**3, 10**4, 10**5, 10**6, 10**7):
+        rounds = min(args.rounds, max(1, 3 * 10**6 // count))
+        yield count, interleave(pair(multiply(count)), rounds, warm=int(count < 10**6)), count
 
 
 def live(args, bad: bool) -> Iterator[tuple]:
     """Finite ops while many tensors live that were made in the trace: finite ones, or bad ones with a shadow each."""
-    for count in (10, 10**3) if args.quick else (10, 10**2, 10**3, 10**4, 10**5):
+    for count in (10, 10**3) if args.quick else (10, 10**2, 10**3, 10**4, 10**5, 10**6):
         with sherlorch.trace() as keeper:  # left before anything is measured; while it lives, its records stay
             kept = [torch.log(torch.zeros(4)) if bad else torch.ones(4) for _ in range(count)]
         used = itertools.cycle([torch.ones(4)] if bad else kept)
@@ -61,16 +63,21 @@ def live(args, bad: bool) -> Iterator[tuple]:
 
 
 def sizes(args) -> Iterator[tuple]:
-    """Add two tensors into a third."""
-    for size in (4, 1 << 16) if args.quick else (4, 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 28):
+    """Add two tensors into a third; a float is the smallest."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for size in (4, 1 << 16) if args.quick else (4, 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30):
+        if 4 * size > free:
+            print(f"tensor_bytes {size}: left out, {free >> 20} MiB are free")
+            continue
         a, b, out = (torch.ones(size // 4) for _ in range(3))
         repeat = max(1, min(500, (1 << 24) // size))
+        rounds = min(args.rounds, 7 if size < 1 << 30 else 3) if size >= 1 << 26 else args.rounds
 
         def run(a=a, b=b, out=out, repeat=repeat) -> None:
             for _ in range(repeat):
                 torch.add(a, b, out=out)
 
-        yield size, interleave(pair(run), args.rounds if size < 1 << 26 else min(args.rounds, 7), warm=1), repeat
+        yield size, interleave(pair(run), rounds, warm=1), repeat
 
 
 class Nest(nn.Module):
@@ -127,6 +134,44 @@ def threads(args) -> Iterator[tuple]:
         yield count, interleave(pair(run), args.rounds), 200 * count
 
 
+def partial_writes(args, whole: bool) -> Iterator[tuple]:
+    """Rows of a cache are written one by one with bad values: its shadow holds as many writes as rows were written.
+
+    With `whole` the cache was bad as a whole before, and as many rows again still are.
+    """
+    for rows in (10, 10**3) if args.quick else (10, 10**2, 10**3, 10**4, 10**5):
+        row, order = torch.log(torch.zeros(4)), list(range(rows))
+        cache = torch.log(torch.zeros(2 * rows, 4)) if whole else torch.zeros(rows, 4)
+        with sherlorch.trace() as keeper:  # left before anything is measured, as above
+            if whole:
+                cache.log_()
+            for at in order:
+                cache[at] = row
+        random.Random(1).shuffle(order)
+        used = itertools.cycle(order)
+
+        def run(cache=cache, row=row, used=used) -> None:
+            for at in itertools.islice(used, 500):
+                cache[at] = row
+
+        yield rows, interleave(pair(run), args.rounds), 500
+        del keeper, run
+        gc.collect()
+
+
+def chunks(args) -> Iterator[tuple]:
+    """One op writes a list of the chunks of one bad buffer; the cost a chunk."""
+    for count in (10, 100) if args.quick else (10, 10**2, 10**3, 10**4):
+        parts = torch.log(torch.zeros(4 * count)).chunk(count)
+        repeat = max(1, 1000 // count)
+
+        def run(parts=parts, repeat=repeat) -> None:
+            for _ in range(repeat):
+                torch._foreach_mul_(parts, 2.0)
+
+        yield count, interleave(pair(run), min(args.rounds, 7), warm=1), count * repeat
+
+
 def diagnose(args) -> Iterator[tuple]:
     for count in (10**2, 10**3) if args.quick else (10**2, 10**3, 10**4, 10**5):
         with sherlorch.trace() as tracker:
@@ -149,6 +194,9 @@ CASES: dict[str, Callable[..., Iterator[tuple]]] = {
     "nested_modules": modules,
     "nested_traces": trackers,
     "threads": threads,
+    "partial_writes": lambda args: partial_writes(args, whole=False),
+    "rows_of_a_bad_cache": lambda args: partial_writes(args, whole=True),
+    "chunks_of_a_list": chunks,
     "diagnose": diagnose,
 }
 

@@ -171,7 +171,10 @@ def rss() -> int:
 def arguments(rounds: int, text: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=text)
     parser.add_argument("--rounds", type=int, default=None, help=f"samples of each body; {rounds} by default")
-    parser.add_argument("--quick", action="store_true", help="few rounds and small sizes, to see that it runs")
+    quick = os.environ.get("BENCH_QUICK", "0") not in ("", "0")
+    parser.add_argument(
+        "--quick", action="store_true", default=quick, help="few rounds and small sizes, to see that it runs"
+    )
     parser.add_argument("--only", default="", help="only cases whose names contain this")
     parser.add_argument("--ours", action="store_true", help="leave the other tools out")
     parser.add_argument("--append", action="store_true", help="keep what the CSV has of other cases")

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common import RESULTS, ROOT, Row, load
-from peers import ANOMALY, DISPATCH, HOOKS, ORIGINAL, ORIGINAL_ALL, ORIGINAL_LINES, OURS
+from peers import ANOMALY, DISPATCH, FLOOR, HOOKS, ORIGINAL, ORIGINAL_ALL, ORIGINAL_LINES, OURS
 
 UNTRACED, AGAIN = "untraced", "untraced, again"
-PEERS = [ORIGINAL, ORIGINAL_LINES, ORIGINAL_ALL, ANOMALY, DISPATCH, HOOKS]
+PEERS = [FLOOR, ORIGINAL, ORIGINAL_LINES, ORIGINAL_ALL, ANOMALY, DISPATCH, HOOKS]
 
 
 @dataclass
 class Line:
     what: str
-    goal: float
+    goal: float | None
     unit: str  # of the goal: x, us, ms, MiB, bytes, %
     measured: float | None
     peers: str = ""
@@ -28,6 +28,8 @@ class Line:
     def met(self) -> str:
         if self.measured is None:
             return "not measured"
+        if self.goal is None:
+            return ""
         good = self.measured >= self.goal if self.at_least else self.measured <= self.goal
         return "reached" if good else "**missed**"
 
@@ -41,7 +43,7 @@ def number(value: float, unit: str) -> str:
 
 class Measured:
     def __init__(self, folder: Path) -> None:
-        rows = [row for name in ("overhead", "memory", "scaling") for row in load(folder / f"{name}.csv")]
+        rows = [row for name in ("overhead", "memory", "scaling", "sample") for row in load(folder / f"{name}.csv")]
         self.rows = {(row.case, int(row.size), row.tool): row for row in rows}
         self.core = self._core(folder)
 
@@ -117,11 +119,15 @@ def lines(measured: Measured) -> list[Line]:
         ("memory_step", "a million ops of training steps, growth"),
         ("memory_masked_step", "the same with a causal mask, growth"),
     ):
-        plain, old = measured.take(case, None, value, UNTRACED), measured.get(case, None, ORIGINAL)
+        plain = measured.take(case, None, value, UNTRACED)
         said = [] if plain is None else [f"untraced {number(plain, 'MiB')}"]
-        if old is not None:
-            said.append(f"{ORIGINAL} {number(old.value, 'MiB')} in {int(old.size):,} ops")
         table.append(Line(label, 2, "MiB", measured.take(case, None, value), "; ".join(said)))
+    steps = "memory_500_steps"
+    others = [(tool, measured.take(steps, None, value, tool)) for tool in (UNTRACED, ORIGINAL)]
+    said = "; ".join(f"{tool} {number(grown, 'MiB')}" for tool, grown in others if grown is not None)
+    table.append(
+        Line("500 steps of the encoder in a fresh trace, growth", None, "MiB", measured.take(steps, None, value), said)
+    )
     table.append(Line("the recorder's fixed size", 32, "MiB", measured.take("recorder_size", None, value)))
     table.append(Line("bytes an op", 128, "bytes", measured.take("bytes_an_op", None, value)))
     for case, label in (
@@ -129,6 +135,15 @@ def lines(measured: Measured) -> list[Line]:
         ("diagnose_chain", "diagnose in 100,000 bad ops, one bad operand each"),
     ):
         table.append(Line(label, 50, "ms", measured.take(case, 100_000, value)))
+    few, many = (measured.take("partial_writes", rows, added) for rows in (10, 10_000))
+    table.append(
+        Line(
+            "a write into a storage with 10,000 bad writes, over one with 10 (their logarithms: 4x)",
+            4,
+            "x",
+            None if few is None or many is None else many / few,
+        )
+    )
     table.append(Line("entering and leaving a trace", 20, "us", measured.take("enter_leave", None, value)))
     table.append(Line("import after torch", 50, "ms", measured.take("import", None, value)))
     return table
@@ -137,14 +152,37 @@ def lines(measured: Measured) -> list[Line]:
 def markdown(table: list[Line], folder: Path) -> str:
     rows = ["| what | goal | measured | | the others, in the same run |", "| --- | --- | --- | --- | --- |"]
     for line in table:
-        goal = ("at least " if line.at_least else "") + number(line.goal, line.unit)
+        goal = "-" if line.goal is None else ("at least " if line.at_least else "") + number(line.goal, line.unit)
         got = "-" if line.measured is None else number(line.measured, line.unit)
         rows.append(f"| {line.what} | {goal} | {got} | {line.met()} | {line.peers or '-'} |")
-    return where(folder) + "\n\n" + "\n".join(rows) + "\n\n" + PLOTS
+    return "\n\n".join([where(folder), "\n".join(rows), growth(folder), PLOTS])
 
+
+def growth(folder: Path) -> str:
+    """How the cost of one op changes as work grows: at the smallest and at the largest size."""
+    rows = [
+        "| as this grows | from | to | added an op at first | at last |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    scaling = [row for row in load(folder / "scaling.csv") if row.tool == OURS]
+    for case in dict.fromkeys(row.case for row in scaling):
+        found = sorted((row for row in scaling if row.case == case), key=lambda row: row.size)
+        first, last = found[0], found[-1]
+        # What is asked once is told by the unit of work: a byte of a tensor, an op of a history.
+        cost = [
+            number((row.value - row.plain) * (1e3 / row.size if case in BY_SIZE else 1), BY_SIZE.get(case, "us"))
+            for row in (first, last)
+        ]
+        rows.append(f"| {case.replace('_', ' ')} | {first.size:,.0f} | {last.size:,.0f} | {cost[0]} | {cost[1]} |")
+    return "\n".join(rows) if len(rows) > 2 else ""
+
+
+BY_SIZE = {"tensor_bytes": "ns a byte", "diagnose": "ns an op"}
 
 PLOTS = """![Overhead by model size](bench/results/overhead_by_size.png)
-![Overhead by tool](bench/results/overhead_by_tool.png)"""
+![Overhead by tool](bench/results/overhead_by_tool.png)
+![Cost as work grows](bench/results/scaling.png)
+![sample=: cost, and what is found](bench/results/sample.png)"""
 
 
 def where(folder: Path) -> str:
@@ -210,9 +248,14 @@ def plot(measured: Measured, folder: Path) -> None:
     plt.close(figure)
 
     cases = list(dict.fromkeys(row.case for row in load(folder / "scaling.csv")))
-    if not cases:
-        return
-    figure, grid = plt.subplots(2, 4, figsize=(14, 6))
+    if cases:
+        plot_scaling(plt, cases, rows, folder)
+    if any(row.case == "sample_cost" for row in rows):
+        plot_sample(plt, rows, folder)
+
+
+def plot_scaling(plt, cases: list[str], rows: list[Row], folder: Path) -> None:
+    figure, grid = plt.subplots(2, 6, figsize=(20, 6))
     for axis, case in zip(grid.flat, cases, strict=False):
         for tool in (UNTRACED, OURS):
             points = sorted(
@@ -227,6 +270,27 @@ def plot(measured: Measured, folder: Path) -> None:
     grid.flat[0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(folder / "scaling.png")
+    plt.close(figure)
+
+
+def plot_sample(plt, rows: list[Row], folder: Path) -> None:
+    figure, axes = plt.subplots(1, 3, figsize=(13, 3.6))
+    panels = (
+        ("sample_cost", "cost of an add", "bytes of the result", lambda row: row.ratio),
+        ("sample_found_scattered", "found: bad elements here and there", "bad of 4 million", lambda row: row.value),
+        ("sample_found_run", "found: bad elements in one run", "bad of 4 million", lambda row: row.value),
+    )
+    for axis, (case, title, label, of) in zip(axes, panels, strict=True):
+        for tool in dict.fromkeys(row.tool for row in rows if row.case == case and row.tool != UNTRACED):
+            points = sorted((row.size, of(row)) for row in rows if row.case == case and row.tool == tool)
+            axis.plot(*zip(*points, strict=True), marker="o", label=tool)
+        axis.set(xscale="log", title=title, xlabel=label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("CPU time over untraced")
+    axes[1].set_ylabel("% of the ops")
+    axes[0].legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(folder / "sample.png")
     plt.close(figure)
 
 

@@ -101,6 +101,12 @@ bool coarse(const Visit& visit) {
 
 }  // namespace
 
+std::string in_part_text(const std::string& writer) {
+  return "sample=: " + writer +
+         " wrote this memory and was scanned in part, so it may have made the bad value, or have " +
+         "passed it on, or the memory was changed from outside torch";
+}
+
 Culprit CulpritBuilder::identify(const Visit& visit, const Visit** shown) const {
   Culprit culprit;
   const bool is_origin = visit.record->kind == OpKind::kOrigin || !view_.visible(visit.record->seq);
@@ -162,6 +168,10 @@ void CulpritBuilder::doubt(const Visit* visit, const Visit* shown, Culprit* culp
       is_origin || has_unrecorded_argument(graph_.tables.operators.get(shown->record->op), *shown->record);
   if (const std::uint64_t count = unseen(view_); count > 0 && hidden && culprit->origin != Origin::kConstant) {
     reasons.push_back("what was not looked at (see the blind spots) may have made the value before");
+  }
+  if (visit != nullptr && visit->record->last_writer != 0 && visit->record->origin == OriginKind::kExternal &&
+      scanned_in_part(view_, visit->record->outputs[0].facts.geometry)) {
+    reasons.push_back(in_part_text(origins_.last_writer(*visit->record)));
   }
   // Ops of this trace have left the flight recorder, so whether one of them wrote this memory is not known.
   const OpSeq oldest = graph_.flight.first();

@@ -6,6 +6,9 @@
 
 namespace sherlorch {
 
+// Why a value in memory that this op wrote is not certain under sample=.
+std::string in_part_text(const std::string& writer);
+
 class CulpritBuilder {
  public:
   // REQUIRES: the graph's lock is held while it is used. `elements` may be null.

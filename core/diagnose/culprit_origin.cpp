@@ -45,8 +45,9 @@ void OriginTeller::tell(const OpRecord& record, const OpRecord* reader, Culprit*
     culprit->origin = Origin::kUninitialized;
     culprit->origin_label = "memory that was never written";
   } else {
-    if (record.origin == OriginKind::kExternal) culprit->origin_detail = "external write";
     const TensorFacts& facts = record.outputs[0].facts;
+    if (record.origin == OriginKind::kExternal && !scanned_in_part(view_, facts.geometry))
+      culprit->origin_detail = "external write";
     const StorageLabel label = view_.label(facts.storage);
     if (!label.name.empty() || facts.is_parameter) culprit->origin = Origin::kParameter;
     if (!label.name.empty()) {

@@ -173,8 +173,14 @@ class Builder {
       culprit.origin_label =
           label.name.empty() ? "a parameter" : (label.buffer ? "buffer " : "parameter ") + label.name;
     }
-    if (written && !writer.uninitialized) culprit.origin_detail = "external write";
+    const bool in_part = written && !writer.uninitialized && scanned_in_part(view_, target_.facts.geometry);
+    if (written && !writer.uninitialized && !in_part) culprit.origin_detail = "external write";
+    const std::string op = in_part ? op_in_short(culprit.step) : "";
     finish_unread(bad, std::move(culprit));
+    if (in_part) {
+      diagnosis_.culprits.back().certain = false;
+      diagnosis_.culprits.back().doubt = in_part_text(op);
+    }
   }
 
   void finish_unread(const BadElements& bad, Culprit culprit) {

@@ -39,9 +39,13 @@ struct View {
   std::function<std::string(ThreadId)> thread_text;     // "" for the main thread
   bool sites = true;                                    // file:line wanted
   bool scans_views = false;                             // views were scanned, too
+  bool sampled = false;                                 // very large tensors were scanned in part
   std::uint64_t total_ops = 0;
   std::vector<BlindSpot> blind_spots;
 };
+
+// True if a tensor of this geometry may have been scanned in part only (trace(sample=...)).
+bool scanned_in_part(const View& view, const Geometry& geometry);
 
 // Elements that were bad in the output of each step of a diagnosis, for heat maps: by the step's ticket.
 using StepElements = std::map<OpSeq, ElementSet>;

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/diagnose/step_builder.h"
+#include "core/scan/sample.h"
 
 namespace sherlorch {
 
@@ -11,6 +12,10 @@ bool refers_to(const FlightTensor& tensor, const Target& target) {
   const Geometry& geometry = target.facts.geometry;
   return tensor.storage == (target.facts.storage & 0xffffffffffff) && tensor.tag == target.tag &&
          tensor.begin < geometry.end_byte() && geometry.begin_byte() < tensor.end;
+}
+
+bool scanned_in_part(const View& view, const Geometry& geometry) {
+  return view.sampled && geometry.end_byte() - geometry.begin_byte() >= kSampledFromBytes;
 }
 
 OpSeq first_ticket(const Graph& graph, const View& view) { return std::max(graph.flight.first(), view.begin); }

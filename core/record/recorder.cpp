@@ -1,6 +1,7 @@
 #include "core/record/recorder.h"
 
 #include "core/record/bad_op.h"
+#include "core/scan/sample.h"
 
 namespace sherlorch {
 
@@ -37,6 +38,9 @@ FlightTensor flight_tensor(const CallTensor& tensor) noexcept {
   return flight;
 }
 
+// initial-exec: without the call that a dynamically loaded library's thread-locals cost.
+thread_local std::uint64_t scans __attribute__((tls_model("initial-exec"))) = 0;
+
 }  // namespace
 
 const char* blind_key(Blind blind) noexcept {
@@ -55,6 +59,8 @@ const char* blind_key(Blind blind) noexcept {
       return "unmapped_op";
     case Blind::kCompiled:
       return "compiled";
+    case Blind::kSampled:
+      return "sampled";
     case Blind::kNumBlinds:
       break;
   }
@@ -63,11 +69,14 @@ const char* blind_key(Blind blind) noexcept {
 
 Recorder::Recorder(const RecorderHooks& hooks) : hooks_(hooks), graph_(hooks.guards) {}
 
-bool Recorder::scan(CallTensor* tensor) const noexcept {
+std::uint64_t Recorder::scans_of_this_thread() noexcept { return scans; }
+
+bool Recorder::scan(CallTensor* tensor, bool may_sample) noexcept {
   if (tensor->data == nullptr || tensor->numel == 0 || !can_be_nonfinite(tensor->dtype)) return false;
+  ++scans;
   ScanResult result;
-  if (tensor->numel * tensor->item_size >= kLargeBytes && hooks_.scan_large != nullptr) {
-    result = hooks_.scan_large(*tensor);
+  if (tensor->numel * tensor->item_size >= kLargeBytes) {
+    result = scan_large(*tensor, may_sample);
   } else if (tensor->contiguous) {
     result = scan_contiguous(tensor->data, static_cast<std::size_t>(tensor->numel), tensor->dtype);
   } else {
@@ -76,6 +85,30 @@ bool Recorder::scan(CallTensor* tensor) const noexcept {
   tensor->nonfinite = result.nonfinite;
   tensor->largest = result.largest;
   return result.nonfinite;
+}
+
+bool Recorder::in_part(const CallTensor& tensor) const noexcept {
+  return sample_every_.load(std::memory_order_relaxed) > 1 && tensor.contiguous &&
+         tensor.numel * tensor.item_size >= kSampledFromBytes;
+}
+
+ScanResult Recorder::scan_large(const CallTensor& tensor, bool may_sample) noexcept {
+  if (may_sample && in_part(tensor)) {
+    count_blind(Blind::kSampled);
+    return scan_sample(tensor.data, static_cast<std::size_t>(tensor.numel), tensor.dtype,
+                       sample_every_.load(std::memory_order_relaxed));
+  }
+  if (hooks_.scan_large != nullptr) return hooks_.scan_large(tensor);
+  return scan_strided(tensor.data, {tensor.sizes, tensor.dims}, {tensor.strides, tensor.dims}, tensor.dtype);
+}
+
+// The op touches something bad, so what it wrote is not judged by a part.
+void Recorder::scan_what_the_sample_left(OpCall& call, FlightHeader* header) noexcept {
+  if (sample_every_.load(std::memory_order_relaxed) <= 1) return;
+  for (CallTensor& output : call.outputs) {
+    if (output.role != TensorRole::kWrite || output.nonfinite) continue;
+    if (output.numel * output.item_size >= kSampledFromBytes && scan(&output)) header->nonfinite = true;
+  }
 }
 
 OpSeq Recorder::record(OpCall& call) noexcept {
@@ -96,7 +129,7 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   bool cold = call.has_nonfinite_scalar || call.traits->literal;
   for (CallTensor& output : call.outputs) {
     if (output.role == TensorRole::kWrite) {
-      if (scan(&output)) header.nonfinite = true;
+      if (scan(&output, true)) header.nonfinite = true;
       if (output.largest > header.largest) header.largest = output.largest;
     } else if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) {
       scan(&output);
@@ -128,11 +161,11 @@ void Recorder::note_write(const OpCall& call, const CallTensor& output) noexcept
   switch (output.role) {
     case TensorRole::kWrite:
       written_.add(output.storage);
-      if (output.whole_storage && can_be_nonfinite(output.dtype)) {
+      if (output.whole_storage && can_be_nonfinite(output.dtype) && !in_part(output)) {
         known_.add(output.storage);
-      } else {
+      } else if (!can_be_nonfinite(output.dtype)) {
         // An integer written through a view of another dtype may have made a float bad.
-        forget = !can_be_nonfinite(output.dtype);
+        forget = true;
       }
       break;
     case TensorRole::kUninitialized:
@@ -150,6 +183,7 @@ void Recorder::note_write(const OpCall& call, const CallTensor& output) noexcept
 }
 
 void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
+  scan_what_the_sample_left(call, header);
   try {
     if (inject_failures_.load(std::memory_order_relaxed) > 0) {
       inject_failures_.fetch_sub(1, std::memory_order_relaxed);

@@ -38,6 +38,7 @@ enum class Blind : std::uint8_t {
   kQuantized,
   kUnmappedOp,  // a bad op without an element map: all its outputs were taken to depend on all its inputs
   kCompiled,    // a compiled region ran as it is
+  kSampled,     // a large tensor was looked at in part (sample=)
   kNumBlinds,
 };
 const char* blind_key(Blind blind) noexcept;
@@ -78,6 +79,10 @@ class Recorder {
   // Scan what views show as well, though they write nothing (fast_shape_ops=False): for checking that nothing is
   // missed.
   void set_scan_views(bool on) noexcept { scan_views_.store(on, std::memory_order_relaxed); }
+  // Of tensors of kSampledFromBytes or more, scan one block in so many when they are written; 1: all of them.
+  void set_sample(std::uint32_t every) noexcept { sample_every_.store(every, std::memory_order_relaxed); }
+  // How many tensors this thread has scanned: for tests.
+  static std::uint64_t scans_of_this_thread() noexcept;
 
   // A new recording begins after a time in which nobody looked: nothing is known of any storage.
   void begin_recording() noexcept;
@@ -122,7 +127,11 @@ class Recorder {
     std::array<std::atomic<std::uint64_t>, 2048> words_{};                                                   // 16 KiB
   };
 
-  bool scan(CallTensor* tensor) const noexcept;
+  // `may_sample`: a very large tensor may be looked at in part.
+  bool scan(CallTensor* tensor, bool may_sample = false) noexcept;
+  ScanResult scan_large(const CallTensor& tensor, bool may_sample) noexcept;
+  bool in_part(const CallTensor& tensor) const noexcept;
+  void scan_what_the_sample_left(OpCall& call, FlightHeader* header) noexcept;
   void note_write(const OpCall& call, const CallTensor& output) noexcept;
   void record_cold(OpCall& call, FlightHeader* header) noexcept;
 
@@ -133,6 +142,7 @@ class Recorder {
   std::atomic<int> inject_failures_{0};
   std::atomic<OpSeq> recording_begin_{1};
   std::atomic<bool> scan_views_{false};
+  std::atomic<std::uint32_t> sample_every_{1};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
   StorageFilter known_;
   StorageFilter written_;

@@ -33,6 +33,10 @@ struct TrackerOptions {
   // Of ops that Python calls in this process, and only where the Python package sherlorch is loaded:
   bool locations = true;     // file and line
   bool module_paths = true;  // the running nn.Module
+  // Less than 1: of tensors of 16 MiB or more scan only this share of what an op writes, in blocks of 4 KiB at even
+  // distances, the same ones each time. A bad value in the rest shows at the first op that makes a bad value of it;
+  // that one's origin then names the op before as a suspect, and the report counts what was looked at in part.
+  double sample = 1.0;
 };
 
 // A parameter or buffer and what reports are to call it.

@@ -36,6 +36,7 @@ class Tracker:
         check_dtypes: Sequence[torch.dtype] | None = None,
         scan_everything: bool = False,
         module_paths: bool = True,
+        sample: float = 1.0,
     ) -> None: ...
     def start(self) -> bool: ...  # counted; true if it is the first one
     def stop(self) -> bool: ...  # true if it is the last one

@@ -70,13 +70,18 @@ class ProvenanceTracker:
         on_culprit: What to do when an op makes a non-finite value by accident. "record": nothing.
             "raise": raise NonFiniteError right after the op. "warn": a RuntimeWarning at the op's
             line. A function: call it with the report, on the main thread.
+        sample: Less than 1: of tensors of 16 MiB or more scan only this share of what an op writes
+            (1/16: one block of 4 KiB in 16, the same ones every time). A bad value in the rest
+            shows at the first op that makes a bad value of it, and the report then names the op
+            before as a suspect; it counts the tensors that were looked at in part. Bad values that
+            fill 1/sample blocks without a gap are never missed.
         ignore: What `on_culprit` lets pass: operators ("aten::log"), modules ("module:encoder.*"),
             files ("file:*/legacy/*.py"), with `*` and `?` as in file names.
 
     Raises:
         TypeError: An entry of `check_dtypes` is no dtype, or `ignore` is no list of strings.
-        ValueError: `compile` or `on_culprit` is not one of the above, or an entry of `ignore` names
-            nothing.
+        ValueError: `compile` or `on_culprit` is not one of the above, `sample` is not in (0, 1], or
+            an entry of `ignore` names nothing.
     """
 
     def __init__(
@@ -88,10 +93,13 @@ class ProvenanceTracker:
         module_paths: bool = True,
         compile: CompileMode = "eager",
         on_culprit: OnCulprit = "record",
+        sample: float = 1.0,
         ignore: Iterable[str] = (),
     ) -> None:
         if compile not in ("eager", "trace_opaque"):
             raise ValueError(f"compile={compile!r} is not known; use 'eager' or 'trace_opaque'")
+        if not 0 < sample <= 1:
+            raise ValueError(f"sample={sample!r} is no share; give a number above 0 and up to 1, like 1/16")
         check_on_culprit(on_culprit)
         self.capture_stack = bool(capture_stack)
         self.fast_shape_ops = bool(fast_shape_ops)
@@ -102,6 +110,7 @@ class ProvenanceTracker:
             check_dtypes=_dtypes(check_dtypes),
             scan_everything=not self.fast_shape_ops,
             module_paths=bool(module_paths),
+            sample=float(sample),
         )
         self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
         self._lock = threading.Lock()  # of `_watched`
@@ -334,6 +343,7 @@ def trace(
     module_paths: bool = True,
     compile: CompileMode = "eager",
     on_culprit: OnCulprit = "record",
+    sample: float = 1.0,
     ignore: Iterable[str] = (),
 ) -> ProvenanceTracker:
     """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
@@ -344,6 +354,7 @@ def trace(
         module_paths=module_paths,
         compile=compile,
         on_culprit=on_culprit,
+        sample=sample,
         ignore=ignore,
     )
 

@@ -99,6 +99,45 @@ def test_a_fixed_model_has_a_fixed_number_of_ops() -> None:
         assert _ops_of(lambda: model(x)) == 14
 
 
+def _facts_of(run) -> dict[str, int]:
+    """By how much the recorder's counters grow."""
+    before = _native.recorder_facts()
+    with sherlorch.trace():
+        run()
+    after = _native.recorder_facts()
+    return {key: after[key] - before[key] for key in ("ops", "scans", "tickets")}
+
+
+def test_a_fixed_model_has_a_fixed_number_of_scans() -> None:
+    model, x = _Block().eval(), torch.randn(2, 8, 16)
+    with torch.no_grad():
+        # linear, matmul, div, softmax, matmul, reshape (copies), linear; the views are not scanned
+        assert _facts_of(lambda: model(x))["scans"] == 7
+
+
+def _step() -> tuple[nn.Module, torch.optim.Optimizer, torch.Tensor]:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-4), torch.randn(2, 8, 16)
+
+
+def test_a_training_step_takes_no_more_scans_and_bytes_than_it_did() -> None:
+    model, optimizer, x = _step()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    step()
+    _facts_of(step)  # the storages are met
+    found = _facts_of(step)
+    slot = _native.recorder_facts()["slot_bytes"]
+    assert found["scans"] <= 429, found  # in 513 ops
+    assert slot * found["tickets"] / found["ops"] < 128, found  # its regions are in it
+
+
 def test_recording_again_costs_the_same_number_of_ops() -> None:
     model, x = _Block(), torch.randn(2, 8, 16)
     counts = {_ops_of(lambda: model(x).sum().backward()) for _ in range(5)}
