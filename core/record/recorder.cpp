@@ -134,7 +134,11 @@ OpSeq Recorder::record(OpCall& call) noexcept {
     } else if (output.role == TensorRole::kAlias && scan_views_.load(std::memory_order_relaxed)) {
       scan(&output);
     }
-    note_write(call, output);
+    // The usual case, whole tensors at addresses that are used again: nothing to note.
+    if (output.role != TensorRole::kWrite || !output.whole_storage || !can_be_nonfinite(output.dtype) ||
+        !known_.holds(output.storage) || in_part(output)) {
+      note_write(call, output);
+    }
   }
   cold |= header.nonfinite;
   if (has_shadows() && !cold) {
