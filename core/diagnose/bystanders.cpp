@@ -10,6 +10,7 @@
 namespace sherlorch {
 
 std::vector<Step> bystanders(Graph& graph, const Target& target, const View& view, std::size_t limit) {
+  if (limit == 0) return {};
   const StepBuilder steps(graph, view);
   std::lock_guard lock(graph.mutex);
   ElementSet unexplained;
