@@ -71,7 +71,7 @@ TEST(ExplainElementwiseTest, OneOperandLeavesItsDomain) {
   check({"position inf", op("sin", kNan, {point("self", kInf)}), kInvalid, "sin(inf) is nan", "no angle", "infinity"});
   check({"tan", op("tan", kNan, {point("self", -kInf)}), kInvalid, "tan(-inf) is nan", "no angle", "infinity"});
   check({"gate of a mask", deliberate(op("silu", kNan, {point("self", -kInf)})), Cause::kDeliberateInfinity,
-         "silu(-inf) is nan", "on purpose", "infinity"});
+         "silu(-inf) is nan", "one that the program put there", "infinity"});
   check({"entropy", op("special_entr", -kInf, {point("self", -1)}), kInvalid, "entr(-1.0) is -inf", "below 0",
          "negative"});
 }
