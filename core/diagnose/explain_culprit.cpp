@@ -47,7 +47,8 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, C
       operand.max = record.ranges[i].max;
     }
     const StorageLabel label = view.label(input.facts.storage);
-    if (!label.name.empty()) operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
+    if (label.holds_for(record.seq, !input.bad.empty()))
+      operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
     facts.operands.push_back(std::move(operand));
   }
   for (const ScalarArg& arg : record.args) {

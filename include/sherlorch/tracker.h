@@ -14,6 +14,7 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
+#include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
 
 #include <cstdint>
@@ -33,6 +34,10 @@ struct TrackerOptions {
   // Of ops that Python calls in this process, and only where the Python package sherlorch is loaded:
   bool locations = true;     // file and line
   bool module_paths = true;  // the running nn.Module
+  // Scan the outputs of ops that write nothing (views), too. The diagnoses are the same.
+  bool scan_views = false;
+  // Answer about tensors of these types only: others count as finite. Empty: every floating and complex type.
+  std::vector<c10::ScalarType> dtypes;
 };
 
 // A parameter or buffer and what reports are to call it.
@@ -51,7 +56,7 @@ struct NamedTensor {
 // Threads: all functions may be called on any thread at any time, except that moving and destroying want the tracker
 // for themselves. Ops of other threads go on meanwhile.
 //
-// Cost: about a microsecond an op, and one scan of what the op wrote, at memory speed. Memory: at most 27 MB for the
+// Cost: about a microsecond an op, and one scan of what the op wrote, at memory speed. Memory: at most 26 MiB for the
 // last ops, however long the program runs, and what is kept of non-finite values until the last tracker goes.
 //
 // Lifetime: the recording stops when the tracker is destroyed. What it gave out stays valid.
