@@ -2,6 +2,7 @@
 // A plain C++ program sets none of it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -27,6 +28,9 @@ struct Frontend {
   void* (*top_frame)() noexcept = nullptr;
   // All sites of the calling thread's stack, outermost first. Cold.
   void (*capture_stack)(std::vector<SiteId>* stack) = nullptr;
+  // What the front calls this thread ("loader"); "" if it does not know. Asked once a thread, at its first op; no lock
+  // of ours is held. Cold.
+  std::string (*thread_name)() = nullptr;
   // An active window with a trap: an op has just introduced something. Runs inside the op's end callback.
   void (*trap)(OpSeq seq) noexcept = nullptr;
 };

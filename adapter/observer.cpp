@@ -42,11 +42,14 @@ ThreadNames& thread_names() {
 
 void name_thread(ThreadId id) {
   char name[32] = {};
+  std::string given;
   const bool main_thread = getpid() == static_cast<pid_t>(syscall(SYS_gettid));
   if (!main_thread) pthread_getname_np(pthread_self(), name, sizeof(name));
+  if (!main_thread && frontend().thread_name != nullptr) given = frontend().thread_name();
   std::lock_guard lock(thread_names().mutex);
   std::string& entry = thread_names().names[id];
-  if (!main_thread) entry = "thread " + std::to_string(id) + (name[0] != 0 ? " (" + std::string(name) + ")" : "");
+  if (main_thread) return;
+  entry = !given.empty() ? given : std::to_string(id) + (name[0] != 0 ? " (" + std::string(name) + ")" : "");
 }
 
 bool is_optimizer_step(const char* name) noexcept { return std::strncmp(name, "Optimizer.step#", 15) == 0; }
@@ -218,7 +221,6 @@ ThreadState::ThreadState(Tables* tables) : operators(tables) {
   scalars.reserve(256);
   call_inputs.reserve(256);
   call_outputs.reserve(256);
-  name_thread(thread);
 }
 
 ThreadState& thread_state() {
@@ -229,6 +231,13 @@ ThreadState& thread_state() {
     static thread_local std::unique_ptr<ThreadState> owner;
     owner = std::make_unique<ThreadState>(&Session::get().recorder().graph().tables);
     state = owner.get();
+    // Naming may run Python code, and with it ops that are nobody's.
+    state->busy = true;
+    try {
+      name_thread(state->thread);
+    } catch (...) {  // it goes without a name
+    }
+    state->busy = false;
   }
   return *state;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "adapter/tensor_facts.h"
+#include "core/diagnose/handled.h"
 #include "core/record/bad_op.h"
 #include "core/scan/scan.h"
 
@@ -89,7 +90,9 @@ Diagnosis diagnose(const Window& window, const at::TensorBase& tensor,
     target.bad = {set_intersection(target.bad.nan, one), set_intersection(target.bad.pos_inf, one),
                   set_intersection(target.bad.neg_inf, one)};
   }
-  return sherlorch::diagnose(Session::get().recorder().graph(), target, window.view(), elements);
+  Diagnosis diagnosis = sherlorch::diagnose(Session::get().recorder().graph(), target, window.view(), elements);
+  note_handled(&diagnosis);
+  return diagnosis;
 }
 
 Diagnosis diagnose_op(const Window& window, OpSeq seq, StepElements* elements) {

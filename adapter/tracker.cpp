@@ -2,11 +2,11 @@
 
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "adapter/frontend.h"
 #include "adapter/question.h"
 #include "adapter/session.h"
+#include "adapter/storage_names.h"
 #include "adapter/tensor_facts.h"
 
 namespace sherlorch {
@@ -18,6 +18,13 @@ WindowOptions window_options(const TrackerOptions& options) {
   window.sites = options.locations;
   window.module_paths = options.module_paths;
   window.sample_every = sample_every(options.sample);
+  window.scan_views = options.scan_views;
+  if (!options.dtypes.empty()) window.dtypes = 0;
+  for (const c10::ScalarType dtype : options.dtypes) {
+    const DType known = dtype_of(static_cast<std::uint8_t>(dtype));
+    // Integers can't be non-finite; to name them asks for nothing.
+    if (known != DType::kOther) window.dtypes |= std::uint32_t{1} << static_cast<unsigned>(known);
+  }
   return window;
 }
 
@@ -34,9 +41,6 @@ void explain_missing_lines(Diagnosis* diagnosis) {
 
 struct Tracker::Impl {
   explicit Impl(const WindowOptions& options) : window(options) {}
-  ~Impl() {
-    for (const auto& [key, label] : labels) guards.release(reinterpret_cast<void*>(key));
-  }
 
   Diagnosis diagnose(const at::TensorBase& tensor, const std::optional<std::vector<std::int64_t>>& index) const {
     Diagnosis diagnosis = sherlorch::diagnose(window, tensor, index, nullptr);
@@ -46,9 +50,7 @@ struct Tracker::Impl {
 
   Window window;
   std::mutex mutex;  // guards what follows
-  // Each entry owns a guard: as long as a name is known, no other storage can have its address.
-  std::unordered_map<StorageKey, StorageLabel> labels;
-  const StorageGuardOps guards = storage_guards();
+  StorageNames names;
 };
 
 Tracker::Tracker(const TrackerOptions& options) : impl_(std::make_unique<Impl>(window_options(options))) {
@@ -72,13 +74,8 @@ void Tracker::name(const at::TensorBase& tensor, std::string name, bool buffer) 
 
 void Tracker::name(const std::vector<NamedTensor>& tensors) {
   std::lock_guard lock(impl_->mutex);
-  for (const NamedTensor& named : tensors) {
-    const StorageKey key = storage_key(named.tensor);
-    if (key == 0) continue;
-    const bool is_new = impl_->labels.insert_or_assign(key, StorageLabel{named.name, named.buffer}).second;
-    if (is_new) acquire_storage_guard(reinterpret_cast<void*>(key));
-  }
-  impl_->window.name_storages(impl_->labels);
+  for (const NamedTensor& named : tensors) impl_->names.name(named.tensor, named.name, named.buffer);
+  impl_->names.show_in(&impl_->window);
 }
 
 bool Tracker::has_issue(const at::TensorBase& tensor) const { return sherlorch::has_issue(tensor); }

@@ -13,6 +13,7 @@
 #include "adapter/empty_observer.h"
 #include "adapter/question.h"
 #include "adapter/session.h"
+#include "adapter/storage_names.h"
 #include "bindings/code_cache.h"
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
@@ -163,12 +164,21 @@ class NativeTracker {
   }
 
   void name_tensors(const std::vector<std::tuple<py::object, std::string, bool>>& entries) {
-    std::unordered_map<StorageKey, StorageLabel> labels;
-    for (const auto& [tensor, name, buffer] : entries) {
-      const StorageKey key = storage_key(tensor_of(tensor));
-      if (key != 0) labels.try_emplace(key, StorageLabel{name, buffer});
+    std::lock_guard lock(names_mutex_);
+    // The first name of a tensor that has several is to stay.
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      const auto& [tensor, name, buffer] = *entry;
+      names_.name(tensor_of(tensor), name, buffer);
     }
-    window_.name_storages(std::move(labels));
+    names_.show_in(&window_);
+  }
+
+  // Gradients as they are now; replaces those named before.
+  void name_gradients(const std::vector<std::pair<py::object, std::string>>& entries) {
+    std::lock_guard lock(names_mutex_);
+    names_.forget_gradients();
+    for (const auto& [tensor, name] : entries) names_.name_gradient(tensor_of(tensor), name);
+    names_.show_in(&window_);
   }
 
   void set_trap(const py::object& callback);
@@ -187,6 +197,8 @@ class NativeTracker {
   }
 
   Window window_;
+  std::mutex names_mutex_;
+  StorageNames names_;
 };
 
 // --- the trap: an op introduced something; tell the main thread as soon as the op has returned -----------------------
@@ -259,6 +271,32 @@ void name_root(void* module) {
   if (result == nullptr) PyErr_Clear();
   Py_XDECREF(result);
   PyErr_Restore(type, value, traceback);
+}
+
+// --- names of threads
+
+py::object& thread_namer() {
+  static auto* namer = new py::object();
+  return *namer;
+}
+
+// Only where Python code of this thread has called the op: the engine holds no lock of its own then, so the GIL may be
+// waited for.
+std::string python_thread_name() {
+  if (top_python_frame() == nullptr || !thread_namer() || _Py_IsFinalizing()) return "";
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);  // what is pending is the user's
+  std::string name;
+  if (PyObject* result = PyObject_CallNoArgs(thread_namer().ptr())) {
+    const char* text = PyUnicode_Check(result) ? PyUnicode_AsUTF8(result) : nullptr;
+    if (text != nullptr) name = text;
+    Py_DECREF(result);
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  PyGILState_Release(gil);
+  return name;
 }
 
 }  // namespace
@@ -350,6 +388,7 @@ PYBIND11_MODULE(_native, m) {
       .def("node_of", &NativeTracker::node_of)
       .def("name_modules", &NativeTracker::name_modules)
       .def("name_tensors", &NativeTracker::name_tensors)
+      .def("name_gradients", &NativeTracker::name_gradients)
       .def("unname_modules", [](NativeTracker& self) { self.window().hide_modules(); })
       .def("add_blind_spot",
            [](NativeTracker& self, std::string kind, std::uint64_t count, std::string text) {
@@ -403,6 +442,8 @@ PYBIND11_MODULE(_native, m) {
     root_namer() = namer;
     set_root_namer(namer.is_none() ? nullptr : name_root);
   });
+  // thread_name(): what Python calls the thread on which it is called; called at the first op of a thread.
+  m.def("set_thread_namer", [](const py::object& namer) { thread_namer() = namer; });
   m.def("name_module", [](const py::object& module, const std::string& name, bool replace) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
     const ModuleId id = table.id_of(module.ptr());
@@ -440,6 +481,7 @@ PYBIND11_MODULE(_native, m) {
   front.capture = capture_site;
   front.top_frame = top_python_frame;
   front.capture_stack = capture_python_stack;
+  front.thread_name = python_thread_name;
   front.trap = on_trap;
   set_frontend(front);
 }

@@ -27,6 +27,12 @@ struct Target {
 struct StorageLabel {
   std::string name;  // "net.4.running_var"; "" if unknown
   bool buffer = false;
+  bool gradient = false;
+  OpSeq since = 0;  // the storage has had this name from this op on
+
+  // A storage that holds a bad value is guarded, so its address is its own. That of a finite one may have been
+  // another's when an older op read it.
+  bool holds_for(OpSeq seq, bool bad) const noexcept { return !name.empty() && (bad || seq >= since); }
 };
 
 // Whose question it is: the window on the recording, and names that the core cannot know.

@@ -115,7 +115,8 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, c
     if (input.overwritten && input.bad.empty() && facts.operands.size() < 8)
       tell_history(graph, record, input, &operand);
     const StorageLabel label = view.label(input.facts.storage);
-    if (!label.name.empty()) operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
+    if (label.holds_for(record.seq, !input.bad.empty()))
+      operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
     facts.operands.push_back(std::move(operand));
   }
   std::vector<std::string> options;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
+#include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
 
 #include <cstdint>
@@ -37,6 +38,10 @@ struct TrackerOptions {
   // distances, the same ones each time. A bad value in the rest shows at the first op that makes a bad value of it;
   // that one's origin then names the op before as a suspect, and the report counts what was looked at in part.
   double sample = 1.0;
+  // Scan the outputs of ops that write nothing (views), too. The diagnoses are the same.
+  bool scan_views = false;
+  // Answer about tensors of these types only: others count as finite. Empty: every floating and complex type.
+  std::vector<c10::ScalarType> dtypes;
 };
 
 // A parameter or buffer and what reports are to call it.
@@ -55,7 +60,7 @@ struct NamedTensor {
 // Threads: all functions may be called on any thread at any time, except that moving and destroying want the tracker
 // for themselves. Ops of other threads go on meanwhile.
 //
-// Cost: about a microsecond an op, and one scan of what the op wrote, at memory speed. Memory: at most 27 MB for the
+// Cost: about a microsecond an op, and one scan of what the op wrote, at memory speed. Memory: at most 26 MiB for the
 // last ops, however long the program runs, and what is kept of non-finite values until the last tracker goes.
 //
 // Lifetime: the recording stops when the tracker is destroyed. What it gave out stays valid.

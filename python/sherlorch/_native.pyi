@@ -55,7 +55,9 @@ class Tracker:
         """Steps that made something non-finite which does not reach the tensor, oldest first."""
     def name_modules(self, entries: Sequence[tuple[torch.nn.Module, str]]) -> None: ...
     def name_tensors(self, entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
-        """Names of parameters (False) and buffers (True), for origins. Replaces those given before."""
+        """Names of parameters (False) and buffers (True), for origins. They hold from here on."""
+    def name_gradients(self, entries: Sequence[tuple[torch.Tensor, str]]) -> None:
+        """Names of gradients as they are now. Replaces those given before."""
     def unname_modules(self) -> None:
         """Give no module path to ops from here on, until name_modules()."""
     def add_blind_spot(self, kind: str, count: int, text: str) -> None: ...
@@ -74,6 +76,9 @@ def set_library_folders(torch: str, own: str, others: Sequence[str]) -> None:
 
 def set_root_namer(namer: Callable[[torch.nn.Module], object] | None) -> None:
     """Called once for the outermost of the running modules when an unnamed one runs an op."""
+
+def set_thread_namer(namer: Callable[[], str] | None) -> None:
+    """Called at the first op of each thread but the main one, for what Python calls that thread."""
 
 def name_module(module: torch.nn.Module, name: str, replace: bool) -> None: ...
 def forget_module(address: int) -> None:

@@ -17,7 +17,7 @@ from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport, write_text
 from sherlorch._suppress import Suppressions
 from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
-from sherlorch._watch import Watched, name_all
+from sherlorch._watch import Watched, name_all, name_gradients
 from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
@@ -115,6 +115,7 @@ class ProvenanceTracker:
         self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
         self._lock = threading.Lock()  # of `_watched`
         self._watched: list[Watched] = []
+        self._named: list[Watched] = []  # those that are watched no more too: a question may come later
         # What stays compiled is not to be traced through one more mode.
         self._exact = on_culprit not in ("record", "warn") and compile == "eager"
         self._modes: list[ExactLines] = []  # of the main thread
@@ -188,6 +189,7 @@ class ProvenanceTracker:
         watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
         with self._lock:
             self._watched.append(watched)
+            self._named.append(watched)
         self._name_all()
         return self
 
@@ -220,8 +222,9 @@ class ProvenanceTracker:
     def has_issue(self, tensor: torch.Tensor) -> bool:
         """True if the tensor holds a NaN or an infinity now, tracked or not.
 
-        Cost: one scan at memory speed. Synchronises with the device of a tensor that is not on the
-            CPU.
+        False for a tensor whose memory can't be read: on another device than the CPU, meta, opaque.
+
+        Cost: one scan at memory speed.
 
         Raises:
             TypeError: It is not a tensor.
@@ -249,6 +252,8 @@ class ProvenanceTracker:
         """
         _check_tensor(tensor)
         element = None if index is None else _element(tensor, index)
+        if self._named:
+            name_gradients(self._native, self._named)
         return DiagnosisReport._from_native(self._diagnose(tensor, element))
 
     def bystanders(self, tensor: torch.Tensor, limit: int = 100) -> list[OpNode]:

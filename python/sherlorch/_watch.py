@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -92,9 +93,10 @@ class Watched:
     """One watched model: holds it weakly, and its hook until `release`."""
 
     def __init__(self, model: torch.nn.Module, name: str, rename: Callable[[], None], *, compiled: bool) -> None:
-        self._name = name
+        self.name = name
         self._model = weakref.ref(model)
         self._shape = _shape_of(model)
+        _roots.add(self)
         self._rename = rename
         hook = _idle_hook if compiled else _NameHook(self)
         self._handle: RemovableHandle | None = None
@@ -115,29 +117,48 @@ class Watched:
         except Exception:
             # The user's forward must run, whatever we fail to name.
             logging.getLogger("sherlorch").warning(
-                "could not name the modules of %r anew after it had changed", self._name, exc_info=True
+                "could not name the modules of %r anew after it had changed", self.name, exc_info=True
             )
 
     def modules(self) -> list[tuple[torch.nn.Module, str]]:
         """Its modules now, with their names; none if the model is gone."""
         model = self._model()
-        return [] if model is None else qualified_names(model, self._name)
+        return [] if model is None else qualified_names(model, self.name)
 
     def tensors(self) -> list[tuple[torch.Tensor, str, bool]]:
         """Its parameters and buffers now, with their names, and whether it is a buffer."""
         model = self._model()
         if model is None:
             return []
-        prefix = self._name
+        prefix = self.name
         return [
             *((tensor, f"{prefix}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
             *((tensor, f"{prefix}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
+        ]
+
+    def watches(self, module: torch.nn.Module) -> bool:
+        """True if this is the model."""
+        return self._model() is module
+
+    def gradients(self) -> list[tuple[torch.Tensor, str]]:
+        """The gradients that its parameters have now, as the user would write them."""
+        model = self._model()
+        parameters = () if model is None else model.named_parameters()
+        return [
+            (parameter.grad, f"{self.name}.{_plain(path)}.grad")
+            for path, parameter in parameters
+            if parameter.grad is not None
         ]
 
     def release(self) -> None:
         """Take the hook off the model."""
         if self._handle is not None:
             self._handle.remove()
+        _roots.discard(self)
+
+
+# The models that are watched now, for parts of them that appear while they run.
+_roots: weakref.WeakSet[Watched] = weakref.WeakSet()
 
 
 def name_all(native: _native.Tracker, watched: Sequence[Watched]) -> None:
@@ -147,6 +168,11 @@ def name_all(native: _native.Tracker, watched: Sequence[Watched]) -> None:
         _forget_when_gone(module)
     native.name_modules(entries)
     native.name_tensors([entry for model in watched for entry in model.tensors()])
+
+
+def name_gradients(native: _native.Tracker, watched: Iterable[Watched]) -> None:
+    """Register the names of the gradients that there are now."""
+    native.name_gradients([entry for model in watched for entry in model.gradients()])
 
 
 # The native side knows a module by its address, so it is told when the module there is gone.
@@ -169,10 +195,22 @@ def _forget_when_gone(module: torch.nn.Module) -> None:
 
 @keeps_traps_waiting
 def name_unwatched(root: torch.nn.Module) -> None:
-    """Name the tree below a module that runs unwatched, by the class of its root. Called natively, once a module."""
-    for module, name in qualified_names(root, type(root).__name__):
+    """Name the tree below a module in which an unnamed one runs, by the class of its root if nobody watches that.
+
+    Called natively, once a module.
+    """
+    watched = (each.name for each in list(_roots) if each.watches(root))
+    for module, name in qualified_names(root, next(watched, type(root).__name__)):
         _forget_when_gone(module)
         _native.name_module(module, name, False)
+
+
+@keeps_traps_waiting
+def thread_name() -> str:
+    """What Python calls this thread; empty for one that Python did not start. Called natively, once a thread."""
+    # Not current_thread(), which would make up a thread object for one that has none.
+    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
+    return "" if thread is None else str(thread.name)
 
 
 def install() -> None:
@@ -180,6 +218,7 @@ def install() -> None:
     folders = [os.path.dirname(os.path.abspath(file)) + os.sep for file in (torch.__file__, __file__, os.__file__)]
     _native.set_library_folders(folders[0], folders[1], folders[2:])
     _native.set_root_namer(name_unwatched)
+    _native.set_thread_namer(thread_name)
 
 
 install()

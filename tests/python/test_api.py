@@ -365,3 +365,26 @@ def test_nodes_are_frozen_hashable_and_numbered_by_default() -> None:
 def test_a_tracker_can_not_be_pickled_and_says_what_can() -> None:
     with pytest.raises(TypeError, match="pickle the report"):
         pickle.dumps(sherlorch.trace())
+
+
+def test_a_step_that_a_grad_scaler_skips_is_said_to_be_handled() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    with sherlorch.trace() as tracker:
+        scaler.scale((weight * 1e4).square().sum()).backward()
+        scaler.step(optimizer)
+    assert torch.equal(weight, torch.ones(2))
+    report = tracker.diagnose(weight.grad)
+    assert report.culprits
+    assert "Handled: a GradScaler looked at this gradient" in report.note
+    assert "Handled" in str(report)
+
+
+def test_a_gradient_that_no_scaler_saw_is_not_said_to_be_handled() -> None:
+    weight = torch.nn.Parameter(torch.zeros(2))
+    with sherlorch.trace() as tracker:
+        (weight.sqrt() * 0).sum().backward()
+    report = tracker.diagnose(weight.grad)
+    assert report.culprits
+    assert "GradScaler" not in report.note

@@ -11,6 +11,7 @@ import pytest
 import sherlorch
 import torch
 from conftest import run_python
+from sherlorch import _native
 from torch import nn
 
 
@@ -123,6 +124,22 @@ def test_traps_and_scanning_everything_change_nothing_either() -> None:
         traced = _train(tracker, foreach=True)
     _same(plain, traced, "run")
     assert found == []  # a mask of -inf is no accident
+
+
+def test_an_exception_inside_the_recorder_changes_nothing_and_is_counted() -> None:
+    plain = _train(None, foreach=True)
+    with sherlorch.trace() as tracker:
+        _native.inject_failures(20)  # of the ops on masks of -inf
+        try:
+            traced = _train(tracker, foreach=True)
+        finally:
+            _native.inject_failures(0)
+        bad = torch.zeros(2).log()
+    _same(plain, traced, "run")
+    report = tracker.diagnose(bad)
+    (spot,) = [spot for spot in report.blind_spots if spot.kind == "recorder_error"]
+    assert spot.count == 20
+    assert "20 ops could not be recorded because of an error inside sherlorch itself" in str(report)
 
 
 def test_a_traced_module_keeps_no_hooks_and_nothing_stays_alive() -> None:

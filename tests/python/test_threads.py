@@ -63,7 +63,7 @@ def test_a_named_thread_is_named_in_the_report() -> None:
         thread = threading.Thread(target=lambda: box.append(torch.log(torch.zeros(2))), name="loader")
         thread.start()
         thread.join()
-    assert "thread" in str(tracker.diagnose(box[0]))
+    assert "on thread loader" in str(tracker.diagnose(box[0]))
 
 
 def test_a_fork_inside_a_trace_works_in_parent_and_child() -> None:

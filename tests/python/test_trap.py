@@ -8,6 +8,7 @@ import pickle
 import threading
 import traceback
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -235,6 +236,31 @@ def test_allow_holds_for_its_own_thread_only() -> None:
     finally:
         leave.set()
         thread.join()
+
+
+def test_allow_works_on_the_thread_that_enters_it() -> None:
+    def run(name: str, region: AbstractContextManager[object]) -> None:
+        done, leave = threading.Event(), threading.Event()
+
+        def work() -> None:
+            with region:
+                torch.zeros(1).log()
+                done.set()
+                leave.wait(20)
+
+        thread = threading.Thread(target=work, name=name)
+        try:
+            with sherlorch.trap():
+                thread.start()
+                done.wait(20)
+                sum(range(1000))  # here the trap springs
+        finally:
+            leave.set()
+            thread.join()
+
+    run("allows", sherlorch.allow(inf=True))
+    with pytest.raises(sherlorch.NonFiniteError):
+        run("does not", nullcontext())
 
 
 def test_allow_does_not_hide_anything_from_diagnose() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import threading
 import warnings
 from pathlib import Path
 
@@ -163,3 +164,77 @@ def test_names_survive_a_wrapper_of_torch_compile() -> None:
 def test_what_is_no_module_is_a_type_error(value: object) -> None:
     with pytest.raises(TypeError, match=r"watch\(\) takes a torch\.nn\.Module"):
         sherlorch.trace().watch(value)
+
+
+class Swaps(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner: nn.Module = nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.inner = Log()
+        return self.inner(x)
+
+
+def test_a_submodule_replaced_inside_of_forward_has_its_name() -> None:
+    model = nn.Sequential(Swaps())
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        y = model(torch.zeros(1))
+    assert _path_of(tracker, y) == "model.0.inner"
+
+
+def test_a_bad_gradient_from_before_the_trace_is_named_by_its_parameter() -> None:
+    model = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    model["b"].weight.grad = torch.full((2, 2), float("nan"))
+    with sherlorch.trace() as tracker:
+        tracker.watch(model)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    report = tracker.diagnose(model["a"].weight.grad)
+    assert "model.b.weight.grad" in str(report)
+    assert "model.a" not in str(report)
+
+
+def test_a_freed_and_reused_address_does_not_get_a_wrong_name() -> None:
+    model = nn.Linear(2, 2, bias=False)
+    with sherlorch.trace() as tracker:
+        tracker.watch(model, "net")
+        addresses = set()
+        reports = []
+        for _ in range(200):
+            # The parameter's old memory goes, and the next tensors of this size are likely to get it.
+            model.weight = nn.Parameter(torch.ones(2, 2))
+            tracker._name_all()
+            model.weight = nn.Parameter(torch.ones(3, 3))
+            others = [torch.zeros(2, 2) for _ in range(3)]
+            addresses.update(other.untyped_storage()._cdata for other in others)
+            reports += [str(tracker.diagnose(other.log())) for other in others]
+    assert len(addresses) > 1
+    assert not any("net.weight" in report for report in reports)
+
+
+def test_what_an_older_op_read_is_not_called_by_a_younger_gradients_name() -> None:
+    model = nn.Linear(4, 4, bias=False)
+    with sherlorch.trace() as tracker:
+        tracker.watch(model, "net")
+        bad = []
+        for _ in range(50):
+            temporaries = [torch.zeros(4, 4) for _ in range(4)]
+            bad.append(torch.stack([temporary.log() for temporary in temporaries]))
+            del temporaries
+            model.weight.grad = torch.full((4, 4), float("nan"))
+            assert "net.weight.grad" not in str(tracker.diagnose(bad[-1]))
+            model.weight.grad = None
+
+
+def test_a_thread_goes_by_its_python_name() -> None:
+    made: list[torch.Tensor] = []
+    with sherlorch.trace() as tracker:
+        thread = threading.Thread(target=lambda: made.append(torch.zeros(1).log()), name="loader-7")
+        thread.start()
+        thread.join()
+    report = tracker.diagnose(made[0])
+    assert report.culprits[0].extra["thread_name"] == "loader-7"
+    assert "on thread loader-7" in str(report)
