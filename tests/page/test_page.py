@@ -13,7 +13,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from visiting import SCREENS, Visit
+from visiting import SCREENS, Visit, playwright
 
 pytest_plugins = ["browser_fixtures"]
 
@@ -195,7 +195,8 @@ def test_timeline_is_walked_filtered_and_virtual(visit: Visit, pages: pathlib.Pa
     page.locator("#time-bad").check()
     assert page.locator("#time-count").inner_text() == "901 of 100,000 ops"
     page.locator("#time-filter").fill("layers.7.mlp")
-    page.wait_for_function("parseInt(document.querySelector('#time-count').textContent) < 901")
+    playwright.expect(page.locator("#time-count")).not_to_have_text("901 of 100,000 ops")
+    assert int(page.locator("#time-count").inner_text().split()[0]) < 901
     assert page.locator("#ops-rows .row").count() < 60
 
 
