@@ -111,7 +111,7 @@ class DiagnosisReport:
                 return "no non-finite value that anyone is to blame for"
             culprit = self.culprits[0]
         words = [culprit.headline or f"{culprit.op_name} made a non-finite value"]
-        if culprit.phase != "forward":
+        if culprit.phase != "forward" and f"in the {culprit.phase}" not in words[0]:
             node = f" of {culprit.autograd_node}" if culprit.autograd_node else ""
             words.append(f"in the {culprit.phase}{node}")
         if culprit.location:
