@@ -149,6 +149,19 @@ bool reads_storage(const ThreadState& state, const Open& open, const CallTensor&
   return false;
 }
 
+// Copies the bytes of a tensor, gaps included, so that its own strides fit the copy. Null if there is nothing to copy.
+const void* keep(ThreadState& state, const CallTensor& tensor) {
+  if (tensor.data == nullptr || tensor.numel == 0 || !can_be_nonfinite(tensor.dtype)) return nullptr;
+  const Geometry geometry = tensor_facts(tensor).geometry;
+  const std::int64_t begin = geometry.begin_byte();
+  const std::int64_t size = geometry.end_byte() - begin;
+  if (state.kept_used == state.kept.size()) state.kept.emplace_back();
+  std::vector<char>& copy = state.kept[state.kept_used++];
+  const char* first = static_cast<const char*>(tensor.data) - (tensor.offset - begin);
+  copy.assign(first, first + size);
+  return copy.data() + (tensor.offset - begin);
+}
+
 Phase phase_of(const ThreadState& state, const Open& open) {
   if (open.recompute) return Phase::kRecompute;
   if (open.container >= 0) return Phase::kBackward;
@@ -209,13 +222,16 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
   if (open.op->written_args.empty() || open.op->traits.metadata_only || open.op->traits.uninitialized) return;
   // Memory that the op reads and overwrites: what it holds must be seen now if nothing is known of it yet.
   Recorder& recorder = Session::get().recorder();
+  const bool keeps = Session::get().keeps_operands();
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
-    const OpenTensor& input = state.inputs[i];
+    OpenTensor& input = state.inputs[i];
     if (input.impl == nullptr || !is_written(open, input.arg)) continue;
     CallTensor tensor;
     FlatShape flat;
     tensor.arg = input.arg;
-    if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes || recorder.known(tensor.storage)) continue;
+    if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes) continue;
+    if (keeps) input.kept = keep(state, tensor);
+    if (recorder.known(tensor.storage)) continue;
     if (open.op->traits.overwrites && !reads_storage(state, open, tensor)) continue;
     tensor.list_index = input.list_index;
     tensor.is_parameter = is_leaf_that_requires_grad(input.impl);
@@ -267,7 +283,9 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
       state.call_inputs.push_back(state.early[input.early]);
       continue;
     }
+    const std::size_t at = state.call_inputs.size();
     add_tensor(state, &state.call_inputs, input.impl, TensorRole::kRead, input.arg, input.list_index, false);
+    if (input.kept != nullptr && at < state.call_inputs.size()) state.call_inputs[at].before = input.kept;
   }
   const TensorRole written_role = op.traits.uninitialized   ? TensorRole::kUninitialized
                                   : op.traits.metadata_only ? TensorRole::kAlias

@@ -145,6 +145,7 @@ void Window::update_locked(bool was) {
   if (was == is) return;
   Session& session = Session::get();
   Recorder& recorder = session.recorder();
+  if (options_.keep_operands) session.operand_keepers_ += is ? 1 : -1;
   if (options_.scan_views) {
     recorder.set_scan_views((session.view_scanners_ += is ? 1 : -1) > 0);
   }

@@ -22,6 +22,7 @@ struct WindowOptions {
   bool sites = true;
   bool module_paths = true;
   bool scan_views = false;                   // fast_shape_ops=False
+  bool keep_operands = false;                // copy what in-place ops overwrite, before they do
   std::uint32_t sample_every = 1;            // of very large tensors one block in so many is scanned
   std::uint32_t dtypes = ~std::uint32_t{0};  // bit DType: types that are looked at
 };
@@ -92,6 +93,8 @@ class SHERLORCH_API Session {
   Recorder& recorder() noexcept { return *recorder_; }
   bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
   void count_windows(int change);  // windows that record now
+  // A window that records wants copies of operands that are about to be overwritten.
+  bool keeps_operands() const noexcept { return operand_keepers_.load(std::memory_order_relaxed) != 0; }
   // A window that records wants so much looked at, or no longer: the most thorough one counts.
   void sample(std::uint32_t every, bool on);
   void add(Window* window);
@@ -106,6 +109,7 @@ class SHERLORCH_API Session {
   std::atomic<bool> recording_{false};
   std::atomic<int> traps_{0};
   std::atomic<int> view_scanners_{0};
+  std::atomic<int> operand_keepers_{0};
   // Lock order: registry_mutex_, then a window's, then recording_mutex_.
   std::mutex registry_mutex_;
   std::vector<Window*> windows_;

@@ -34,6 +34,7 @@ struct OpenTensor {
   std::uint32_t early = 0;                // index into ThreadState::early
   std::uint16_t arg = 0;
   std::uint16_t list_index = 0;
+  const void* kept = nullptr;  // element 0 of a copy of it from before the op
 };
 
 struct Open {
@@ -50,6 +51,7 @@ struct Open {
   std::uint32_t hidden = 0;
   std::uint32_t early = 0;
   std::uint32_t written = 0;
+  std::uint32_t kept = 0;
   bool nonfinite_scalar = false;
   bool recompute = false;
   bool silenced = false;     // records are off on this thread until it ends
@@ -98,8 +100,11 @@ struct ThreadState {
     scalars.resize(done.scalars);
     hidden.cut(done.hidden);
     early.cut(done.early);
+    kept_used = done.kept;
     open.pop_back();
-    if (open.empty()) written.clear();
+    if (!open.empty()) return;
+    written.clear();
+    if (!kept.empty()) kept.clear();  // they can be as large as the tensors
   }
   // Puts one on, of which only the kind is set.
   Open& push(const at::RecordFunction& record, OpenKind kind) {
@@ -112,15 +117,18 @@ struct ThreadState {
     next.hidden = static_cast<std::uint32_t>(hidden.size());
     next.early = static_cast<std::uint32_t>(early.size());
     next.written = static_cast<std::uint32_t>(written.size());
+    next.kept = static_cast<std::uint32_t>(kept_used);
     return open.emplace_back(next);
   }
 
   // Arenas, used as stacks in step with `open`.
   std::vector<OpenTensor> inputs;
   std::vector<CallScalar> scalars;
-  ShapedTensors early;              // inputs that may not live until the end of their op
-  ShapedTensors hidden;             // what nested ops read that has a shadow; they may die early, too
-  std::vector<StorageKey> written;  // storages that recorded ops inside this one wrote
+  ShapedTensors early;                 // inputs that may not live until the end of their op
+  ShapedTensors hidden;                // what nested ops read that has a shadow; they may die early, too
+  std::vector<StorageKey> written;     // storages that recorded ops inside this one wrote
+  std::deque<std::vector<char>> kept;  // copies of operands that open ops overwrite (keep_operands)
+  std::size_t kept_used = 0;
   // For the call that is handed to the recorder.
   std::vector<CallTensor> call_inputs;
   std::vector<CallTensor> call_outputs;

@@ -19,6 +19,7 @@ WindowOptions window_options(const TrackerOptions& options) {
   window.module_paths = options.module_paths;
   window.sample_every = sample_every(options.sample);
   window.scan_views = options.scan_views;
+  window.keep_operands = options.keep_operands;
   if (!options.dtypes.empty()) window.dtypes = 0;
   for (const c10::ScalarType dtype : options.dtypes) {
     const DType known = dtype_of(static_cast<std::uint8_t>(dtype));

@@ -361,11 +361,12 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<NativeTracker>(m, "Tracker")
       .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths,
-                       double sample) {
+                       double sample, bool keep_operands) {
              WindowOptions options;
              options.sites = capture_stack;
              options.module_paths = module_paths;
              options.scan_views = scan_everything;
+             options.keep_operands = keep_operands;
              options.sample_every = sample_every(sample);
              if (!check_dtypes.is_none()) {
                options.dtypes = 0;
@@ -376,7 +377,8 @@ PYBIND11_MODULE(_native, m) {
              return std::make_unique<NativeTracker>(options);
            }),
            py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
-           py::arg("scan_everything") = false, py::arg("module_paths") = true, py::arg("sample") = 1.0)
+           py::arg("scan_everything") = false, py::arg("module_paths") = true, py::arg("sample") = 1.0,
+           py::arg("keep_operands") = false)
       .def("start", [](NativeTracker& self) { return self.window().start(); })
       .def("stop", [](NativeTracker& self) { return self.window().stop(); })
       .def_property_readonly("active", [](NativeTracker& self) { return self.window().active(); })

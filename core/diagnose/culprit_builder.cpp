@@ -167,7 +167,7 @@ void CulpritBuilder::doubt(const Visit* visit, const Visit* shown, Culprit* culp
   const bool hidden =
       is_origin || has_unrecorded_argument(graph_.tables.operators.get(shown->record->op), *shown->record);
   if (const std::uint64_t count = unseen(view_); count > 0 && hidden && culprit->origin != Origin::kConstant) {
-    reasons.push_back("what was not looked at (see the blind spots) may have made the value before");
+    reasons.emplace_back("what was not looked at (see the blind spots) may have made the value before");
   }
   if (visit != nullptr && visit->record->last_writer != 0 && visit->record->origin == OriginKind::kExternal &&
       scanned_in_part(view_, visit->record->outputs[0].facts.geometry)) {

@@ -150,7 +150,7 @@ void tell_turn(const Context& context, Verdict& verdict) {
   if (context.facts.turn.op_name.empty()) return;
   verdict.headline += ", and " + turn_text(context, "is");
   if (!context.facts.turn.by_zero) return;
-  if (!verdict.explanation.empty()) verdict.explanation += " ";
+  if (!verdict.explanation.empty()) verdict.explanation += ' ';
   verdict.explanation +=
       "The node then multiplies it by 0, and 0 times an infinity has no value: a gradient of 0 does not save it.";
 }

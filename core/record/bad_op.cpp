@@ -144,15 +144,18 @@ void BadOp::look_at_input(CallTensor* tensor, bool hidden) {
   Seen seen;
   seen.tensor = tensor;
   for (const CallTensor& output : call_.outputs) {
-    seen.overwritten |= output.role == TensorRole::kWrite && !output.fresh_return && overlap(*tensor, output);
+    seen.overwritten |= tensor->before == nullptr && output.role == TensorRole::kWrite && !output.fresh_return &&
+                        overlap(*tensor, output);
   }
   const bool readable = !hidden && !seen.overwritten && tensor->data != nullptr && tensor->numel > 0;
   if (readable && can_be_nonfinite(tensor->dtype)) {
     seen.looked = true;
-    if (recorder_.scan(tensor)) {
+    CallTensor content = *tensor;
+    content.data = tensor->readable();
+    if (recorder_.scan(&content)) {
       seen.bad = bad_of(
-          take_census(tensor->data, {tensor->sizes, tensor->dims}, {tensor->strides, tensor->dims}, tensor->dtype));
-      seen.additive_mask = is_additive_mask(*tensor, seen.bad);
+          take_census(content.data, {tensor->sizes, tensor->dims}, {tensor->strides, tensor->dims}, tensor->dtype));
+      seen.additive_mask = is_additive_mask(content, seen.bad);
       seen.guard = recorder_.hooks_.acquire_guard(tensor->handle);
     }
   } else if (readable && is_integer(tensor->scalar_type) &&

@@ -14,9 +14,10 @@ namespace sherlorch {
 
 struct CallTensor {
   StorageKey storage = 0;
-  void* handle = nullptr;      // the adapter's: from which it makes a storage guard
-  const void* data = nullptr;  // element 0; null if there are no bytes to read here
-  std::int64_t offset = 0;     // bytes from the start of the storage to element 0
+  void* handle = nullptr;        // the adapter's: from which it makes a storage guard
+  const void* data = nullptr;    // element 0; null if there are no bytes to read here
+  const void* before = nullptr;  // element 0 of a copy from before the op, laid out alike; null: none was kept
+  std::int64_t offset = 0;       // bytes from the start of the storage to element 0
   const std::int64_t* sizes = nullptr;
   const std::int64_t* strides = nullptr;  // elements
   std::int64_t numel = 0;
@@ -32,6 +33,9 @@ struct CallTensor {
   bool is_parameter = false;
   bool fresh_return = false;  // an output that is a return value, not a written argument
   bool foreign = false;       // memory that torch has not allocated (from_numpy); set for the outputs of literals only
+
+  // Where its content as an operand can be read.
+  const void* readable() const noexcept { return before != nullptr ? before : data; }
 
   // Filled in by the recorder.
   bool nonfinite = false;

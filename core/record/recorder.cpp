@@ -136,7 +136,7 @@ OpSeq Recorder::record(OpCall& call) noexcept {
     }
     // The usual case, whole tensors at addresses that are used again: nothing to note.
     if (output.role != TensorRole::kWrite || !output.whole_storage || !can_be_nonfinite(output.dtype) ||
-        !known_.holds(output.storage) || in_part(output)) {
+        !known_.holds(output.storage) || !written_.holds(output.storage) || in_part(output)) {
       note_write(call, output);
     }
   }

@@ -22,7 +22,7 @@ struct Reader {
   const char* base;
 
   explicit Reader(const CallTensor& t)
-      : tensor(t), geometry(tensor_facts(t).geometry), base(static_cast<const char*>(t.data) - t.offset) {}
+      : tensor(t), geometry(tensor_facts(t).geometry), base(static_cast<const char*>(t.readable()) - t.offset) {}
   double operator()(std::int64_t i) const {
     return read_number(base + geometry.byte_of(i), tensor.dtype, tensor.scalar_type);
   }

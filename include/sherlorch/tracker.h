@@ -38,6 +38,9 @@ struct TrackerOptions {
   // distances, the same ones each time. A bad value in the rest shows at the first op that makes a bad value of it;
   // that one's origin then names the op before as a suspect, and the report counts what was looked at in part.
   double sample = 1.0;
+  // Copy what an in-place op is about to overwrite, so that its values can be among the witnesses. Costs a copy of the
+  // operand an in-place op (an optimizer's step: of all parameters and moments), for as long as the op runs.
+  bool keep_operands = false;
   // Scan the outputs of ops that write nothing (views), too. The diagnoses are the same.
   bool scan_views = false;
   // Answer about tensors of these types only: others count as finite. Empty: every floating and complex type.

@@ -37,6 +37,7 @@ class Tracker:
         scan_everything: bool = False,
         module_paths: bool = True,
         sample: float = 1.0,
+        keep_operands: bool = False,
     ) -> None: ...
     def start(self) -> bool: ...  # counted; true if it is the first one
     def stop(self) -> bool: ...  # true if it is the last one

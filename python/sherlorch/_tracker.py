@@ -75,6 +75,9 @@ class ProvenanceTracker:
             shows at the first op that makes a bad value of it, and the report then names the op
             before as a suspect; it counts the tensors that were looked at in part. Bad values that
             fill 1/sample blocks without a gap are never missed.
+        keep_operands: Copy what an in-place op is about to overwrite, so that its values can be among
+            the witnesses ("log(0.0) = -inf" of `x.log_()`). Costs a copy of each such operand for
+            as long as the op runs: an optimizer's step copies all parameters and moments.
         ignore: What `on_culprit` lets pass: operators ("aten::log"), modules ("module:encoder.*"),
             files ("file:*/legacy/*.py"), with `*` and `?` as in file names.
 
@@ -94,6 +97,7 @@ class ProvenanceTracker:
         compile: CompileMode = "eager",
         on_culprit: OnCulprit = "record",
         sample: float = 1.0,
+        keep_operands: bool = False,
         ignore: Iterable[str] = (),
     ) -> None:
         if compile not in ("eager", "trace_opaque"):
@@ -111,6 +115,7 @@ class ProvenanceTracker:
             scan_everything=not self.fast_shape_ops,
             module_paths=bool(module_paths),
             sample=float(sample),
+            keep_operands=bool(keep_operands),
         )
         self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
         self._lock = threading.Lock()  # of `_watched`
@@ -349,6 +354,7 @@ def trace(
     compile: CompileMode = "eager",
     on_culprit: OnCulprit = "record",
     sample: float = 1.0,
+    keep_operands: bool = False,
     ignore: Iterable[str] = (),
 ) -> ProvenanceTracker:
     """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
@@ -360,6 +366,7 @@ def trace(
         compile=compile,
         on_culprit=on_culprit,
         sample=sample,
+        keep_operands=keep_operands,
         ignore=ignore,
     )
 
