@@ -37,7 +37,17 @@ class BadOp {
     std::vector<std::int64_t> integer_values;
   };
 
+  // Bytes that the op writes in place.
+  struct Range {
+    const CallTensor* tensor = nullptr;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::int64_t farthest = 0;  // end of it and of those before it in the storage
+  };
+
   void look();
+  void note_overwritten();
+  bool is_overwritten(const CallTensor& tensor) const;
   void look_at_input(CallTensor* tensor, bool hidden);
   void enter();
   void enter_literal();
@@ -65,6 +75,7 @@ class BadOp {
   FlightHeader* header_;
   std::vector<Seen> outputs_;  // the written ones
   std::vector<Seen> inputs_;
+  std::vector<Range> overwritten_;     // by storage and begin
   std::vector<OpRecord*> to_release_;  // references to give back when the record that uses them is in the store
   bool bad_output_ = false;
   OpSeq introduced_ = 0;
