@@ -199,3 +199,22 @@ def test_gcn_infinite_slope_times_zero() -> None:
     culprit = at(report, "GCN SQRT")
     assert culprit.phase == "backward"
     assert culprit.autograd_node == "SqrtBackward0"
+
+
+def test_gcn_learning_rate_overflows() -> None:
+    model = gcn()
+    x, edges, y = graph()
+    optimizer = torch.optim.SGD(model.parameters(), lr=3e38)
+    with sherlorch.trace() as tracker:
+        tracker.watch(model, "model")
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x, edges) * 100, y)
+            if not loss.isfinite():
+                break
+            loss.backward()
+            optimizer.step()  # GCN OVERFLOW
+    bad = next(p for p in model.parameters() if not p.isfinite().all())
+    culprit = at(tracker.diagnose(bad), "GCN OVERFLOW")
+    assert culprit.phase == "optimizer"
+    assert "too large" in culprit.explanation or "largest number" in culprit.explanation
