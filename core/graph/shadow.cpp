@@ -1,6 +1,8 @@
 #include "core/graph/shadow.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <utility>
 
 namespace sherlorch {
@@ -56,10 +58,21 @@ ElementSet covered_elements(const Geometry& mine, const ElementSet& live, const 
 
 template <typename EntryType, typename F>
 void Shadow::for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t end, F&& f) {
-  auto it = entry.residents.lower_bound(begin - entry.longest);
-  for (; it != entry.residents.end() && it->first < end; ++it) {
-    if (it->second.end > begin) f(it);
+  for (auto& size_class : entry.classes) {
+    auto it = size_class.residents.lower_bound(begin - size_class.longest);
+    for (; it != size_class.residents.end() && it->first < end; ++it) {
+      if (it->second.end > begin) f(it);
+    }
   }
+}
+
+void Shadow::add(Entry* entry, std::int64_t begin, Resident resident) {
+  const auto length = static_cast<std::uint64_t>(std::max<std::int64_t>(1, resident.end - begin));
+  const auto longest = static_cast<std::int64_t>(std::bit_ceil(length));
+  auto found = std::find_if(entry->classes.begin(), entry->classes.end(),
+                            [&](const SizeClass& each) { return each.longest == longest; });
+  if (found == entry->classes.end()) found = entry->classes.insert(found, SizeClass{longest, {}});
+  found->residents.emplace(begin, std::move(resident));
 }
 
 void Shadow::open(StorageKey storage, void* guard) {
@@ -74,27 +87,31 @@ void Shadow::open(StorageKey storage, void* guard) {
 
 // Takes what `written` covers out of the residents of this entry.
 void Shadow::cover(Entry* entry, const Geometry& written) {
-  std::vector<std::multimap<std::int64_t, Resident>::iterator> emptied;
+  std::vector<OpRecord*> emptied;
   for_overlapping(*entry, written.begin_byte(), written.end_byte(), [&](auto it) {
     Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     const ElementSet covered = covered_elements(mine, resident.live, written);
     if (covered.empty()) return;
     resident.live = set_difference(resident.live, covered);
-    if (resident.live.empty()) emptied.push_back(it);
+    if (resident.live.empty()) emptied.push_back(resident.writer);
   });
-  for (auto it : emptied) {
-    OpRecord* writer = it->second.writer;
-    entry->residents.erase(it);
-    store_->release(writer);
+  if (emptied.empty()) return;
+  for (SizeClass& each : entry->classes) {
+    auto it = each.residents.lower_bound(written.begin_byte() - each.longest);
+    while (it != each.residents.end() && it->first < written.end_byte()) {
+      it = it->second.live.empty() ? each.residents.erase(it) : std::next(it);
+    }
   }
+  std::erase_if(entry->classes, [](const SizeClass& each) { return each.residents.empty(); });
+  for (OpRecord* writer : emptied) store_->release(writer);
 }
 
 void Shadow::erase(StorageKey storage, const Geometry& written) {
   auto found = entries_.find(storage);
   if (found == entries_.end() || written.numel() == 0) return;
   cover(&found->second, written);
-  if (found->second.residents.empty()) drop(found);
+  if (found->second.classes.empty()) drop(found);
 }
 
 void Shadow::write(StorageKey storage, const Geometry& written, OpRecord* record, std::uint16_t output,
@@ -112,9 +129,7 @@ void Shadow::add_resident(StorageKey storage, OpRecord* record, std::uint16_t ou
   resident.output = output;
   resident.live = bad;
   resident.end = written.end_byte();
-  const std::int64_t begin = written.begin_byte();
-  entry.longest = std::max(entry.longest, resident.end - begin);
-  entry.residents.emplace(begin, std::move(resident));
+  add(&entry, written.begin_byte(), std::move(resident));
 }
 
 std::vector<ReadEdge> Shadow::attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
@@ -270,8 +285,7 @@ void Shadow::adopt(StorageKey storage, StorageKey other, std::int64_t offset, co
   for (Resident& resident : taken) {
     store_->retain(resident.writer);
     const std::int64_t begin = geometry_of(*resident.writer, resident.output).begin_byte() - resident.delta;
-    target->second.longest = std::max(target->second.longest, resident.end - begin);
-    target->second.residents.emplace(begin, std::move(resident));
+    add(&target->second, begin, std::move(resident));
   }
 }
 
@@ -279,7 +293,9 @@ std::unordered_map<StorageKey, Shadow::Entry>::iterator Shadow::drop(
     std::unordered_map<StorageKey, Entry>::iterator entry) {
   filter_[filter_slot(entry->first)].fetch_sub(1, std::memory_order_relaxed);
   guards_.release(entry->second.guard);
-  for (auto& [begin, resident] : entry->second.residents) store_->release(resident.writer);
+  for (SizeClass& each : entry->second.classes) {
+    for (auto& [begin, resident] : each.residents) store_->release(resident.writer);
+  }
   for (OpRecord* view : entry->second.views) store_->release(view);
   return entries_.erase(entry);
 }

@@ -96,11 +96,16 @@ class Shadow {
     ElementSet live;         // elements of the writer's output, still in memory and bad
     std::int64_t end = 0;    // end of the byte range (in this storage); its beginning is the key
   };
+  // Residents whose byte ranges are at most `longest` and more than half of it: one that overlaps a range begins less
+  // than `longest` before it, so few others are met on the way, however long the ranges of other classes are.
+  struct SizeClass {
+    std::int64_t longest = 1;                         // a power of two
+    std::multimap<std::int64_t, Resident> residents;  // by first byte
+  };
   struct Entry {
     void* guard = nullptr;
-    std::multimap<std::int64_t, Resident> residents;  // by first byte
-    std::int64_t longest = 0;                         // longest byte range among them, ever
-    std::vector<OpRecord*> views;                     // oldest first, at most kMaxViews
+    std::vector<SizeClass> classes;  // in no order; none is empty
+    std::vector<OpRecord*> views;    // oldest first, at most kMaxViews
   };
   static constexpr std::size_t kMaxViews = 64;
   static constexpr std::size_t kFilterSize = 8192;
@@ -110,6 +115,7 @@ class Shadow {
 
   template <typename EntryType, typename F>
   static void for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t end, F&& f);
+  static void add(Entry* entry, std::int64_t begin, Resident resident);
   void cover(Entry* entry, const Geometry& written);
   std::unordered_map<StorageKey, Entry>::iterator drop(std::unordered_map<StorageKey, Entry>::iterator entry);
 

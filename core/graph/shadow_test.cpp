@@ -52,6 +52,26 @@ TEST_F(ShadowTest, AReadThroughAViewFindsTheWriter) {
   EXPECT_TRUE(unexplained_.empty());
 }
 
+TEST_F(ShadowTest, RowsOfACacheAnswerBesideTheWriteOfTheWhole) {
+  constexpr std::int64_t kRows = 1000;
+  OpRecord* whole = write(1, 10, floats({kRows, 4}), ElementSet::range(0, 4 * kRows));
+  std::vector<OpRecord*> rows;
+  for (std::int64_t row = 0; row < kRows / 2; ++row) {
+    rows.push_back(write(1, static_cast<OpSeq>(11 + row), floats({4}, 4 * row), ElementSet::range(0, 4)));
+  }
+  for (const std::int64_t row : {std::int64_t{0}, kRows / 2 - 1, kRows / 2, kRows - 1}) {
+    const auto edges = read(1, floats({4}, 4 * row), ElementSet::range(0, 4));
+    ASSERT_EQ(edges.size(), 1u) << row;
+    EXPECT_EQ(edges[0].writer, row < kRows / 2 ? rows[static_cast<std::size_t>(row)] : whole) << row;
+  }
+  shadow_.erase(1, floats({4}, 4 * (kRows - 1)));
+  EXPECT_TRUE(read(1, floats({4}, 4 * (kRows - 1)), ElementSet::range(0, 4)).empty());
+  EXPECT_EQ(read(1, floats({kRows, 4}), ElementSet::range(0, 4 * kRows)).size(), rows.size() + 1);
+  shadow_.erase(1, floats({kRows, 4}));
+  EXPECT_TRUE(shadow_.empty());
+  EXPECT_EQ(store_.size(), 0u);
+}
+
 TEST_F(ShadowTest, AWriteThatCoversReplacesAndOneThatOverlapsStandsBeside) {
   OpRecord* old_writer = write(1, 10, floats({6}), ElementSet::range(0, 6));
   OpRecord* new_writer = write(1, 11, floats({2}, 2), ElementSet::range(0, 1));  // element 2 bad, element 3 good
