@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <mutex>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "core/graph/edges.h"
@@ -47,13 +50,6 @@ BadElements intersect(const BadElements& bad, const ElementSet& set) {
   return {set_intersection(bad.nan, set), set_intersection(bad.pos_inf, set), set_intersection(bad.neg_inf, set)};
 }
 
-bool overlap(const CallTensor& a, const CallTensor& b) {
-  if (a.storage != b.storage) return false;
-  const Geometry x = tensor_facts(a).geometry;
-  const Geometry y = tensor_facts(b).geometry;
-  return x.begin_byte() < y.end_byte() && y.begin_byte() < x.end_byte();
-}
-
 // An additive attention mask: nothing but 0 and -Inf. Such a -Inf was put there on purpose, whoever made it.
 bool is_additive_mask(const CallTensor& tensor, const BadElements& bad) {
   constexpr std::int64_t kMostLooked = std::int64_t{1} << 20;
@@ -66,6 +62,31 @@ bool is_additive_mask(const CallTensor& tensor, const BadElements& bad) {
   }
   return true;
 }
+
+// Which bad inputs an output of a list can depend on. In an op over lists entry k meets entry k alone, and such an op
+// may have thousands of them.
+class InputsByEntry {
+ public:
+  InputsByEntry(const OperatorInfo& op, const OpRecord& record) {
+    const bool by_entry = op.short_name().starts_with("_foreach_");
+    for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+      const InputRecord& input = record.inputs[i];
+      if (input.bad.empty()) continue;
+      const bool entry =
+          by_entry && !input.scalar && input.facts.arg < op.arguments.size() && op.arguments[input.facts.arg].is_list;
+      (entry ? entries_[input.facts.list_index] : all_).push_back(i);
+    }
+    for (auto& [index, inputs] : entries_) inputs.insert(inputs.end(), all_.begin(), all_.end());
+  }
+  const std::vector<std::size_t>& of(std::uint16_t list_index) const {
+    const auto found = entries_.find(list_index);
+    return found == entries_.end() ? all_ : found->second;
+  }
+
+ private:
+  std::unordered_map<std::uint16_t, std::vector<std::size_t>> entries_;
+  std::vector<std::size_t> all_;
+};
 
 }  // namespace
 
@@ -115,6 +136,33 @@ void BadOp::record() {
   if (introduced_ != 0 && recorder_.hooks_.on_introduced != nullptr) recorder_.hooks_.on_introduced(introduced_);
 }
 
+// One op may write a list of thousands of chunks of one storage, so the ranges are sorted.
+void BadOp::note_overwritten() {
+  for (const CallTensor& output : call_.outputs) {
+    if (output.role != TensorRole::kWrite || output.fresh_return) continue;
+    const Geometry geometry = tensor_facts(output).geometry;
+    overwritten_.push_back({output.storage, geometry.begin_byte(), geometry.end_byte()});
+  }
+  std::sort(overwritten_.begin(), overwritten_.end(),
+            [](const Range& a, const Range& b) { return std::tie(a.storage, a.begin) < std::tie(b.storage, b.begin); });
+  for (std::size_t i = 1; i < overwritten_.size(); ++i) {
+    if (overwritten_[i].storage != overwritten_[i - 1].storage) continue;
+    overwritten_[i].end = std::max(overwritten_[i].end, overwritten_[i - 1].end);
+  }
+}
+
+bool BadOp::is_overwritten(const CallTensor& tensor) const {
+  if (overwritten_.empty()) return false;
+  const Geometry geometry = tensor_facts(tensor).geometry;
+  // The last one that begins before the tensor ends; its end is the farthest of all before it.
+  auto after = std::partition_point(overwritten_.begin(), overwritten_.end(), [&](const Range& range) {
+    return range.storage < tensor.storage || (range.storage == tensor.storage && range.begin < geometry.end_byte());
+  });
+  if (after == overwritten_.begin()) return false;
+  const Range& last = *std::prev(after);
+  return last.storage == tensor.storage && last.end > geometry.begin_byte();
+}
+
 // Reads all memory that will be needed, before the lock is taken.
 void BadOp::look() {
   for (CallTensor& output : call_.outputs) {
@@ -132,6 +180,7 @@ void BadOp::look() {
     bad_output_ |= seen.guard != nullptr;
   }
   if (!bad_output_ && !call_.traits->item) return;
+  note_overwritten();
   inputs_.reserve(call_.inputs.size() + call_.hidden_inputs.size());
   for (CallTensor& input : call_.inputs) look_at_input(&input, false);
   for (CallTensor& input : call_.hidden_inputs) look_at_input(&input, true);
@@ -140,9 +189,7 @@ void BadOp::look() {
 void BadOp::look_at_input(CallTensor* tensor, bool hidden) {
   Seen seen;
   seen.tensor = tensor;
-  for (const CallTensor& output : call_.outputs) {
-    seen.overwritten |= output.role == TensorRole::kWrite && !output.fresh_return && overlap(*tensor, output);
-  }
+  seen.overwritten = is_overwritten(*tensor);
   const bool readable = !hidden && !seen.overwritten && tensor->data != nullptr && tensor->numel > 0;
   if (readable && can_be_nonfinite(tensor->dtype)) {
     seen.looked = true;
@@ -288,6 +335,7 @@ void BadOp::classify(OpRecord* record) {
     });
     if (!linked) (arg.d > 0 ? number_pos : number_neg) = true;
   }
+  const InputsByEntry meet(op, *record);
   for (std::size_t o = 0; o < record->outputs.size(); ++o) {
     OutputRecord& output = record->outputs[o];
     const ElementSet wanted = output.bad.all();
@@ -296,9 +344,8 @@ void BadOp::classify(OpRecord* record) {
     ElementSet accidental;
     ElementSet from_pos = number_pos ? wanted : ElementSet();
     ElementSet from_neg = number_neg ? wanted : ElementSet();
-    for (std::size_t i = 0; i < record->inputs.size(); ++i) {
+    for (const std::size_t i : meet.of(output.facts.list_index)) {
       const InputRecord& input = record->inputs[i];
-      if (input.bad.empty()) continue;
       bool mapped = true;
       const Relation relation = input.scalar ? Relation::everything() : relate(op, *record, o, i, &mapped);
       if (!mapped) record->unmapped = true;

@@ -36,7 +36,16 @@ class BadOp {
     std::vector<std::int64_t> integer_values;
   };
 
+  // Bytes that the op writes in place.
+  struct Range {
+    StorageKey storage = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
   void look();
+  void note_overwritten();
+  bool is_overwritten(const CallTensor& tensor) const;
   void look_at_input(CallTensor* tensor, bool hidden);
   void enter();
   void enter_literal();
@@ -60,6 +69,7 @@ class BadOp {
   FlightHeader* header_;
   std::vector<Seen> outputs_;  // the written ones
   std::vector<Seen> inputs_;
+  std::vector<Range> overwritten_;     // by storage and begin; each end is the farthest of those before it, too
   std::vector<OpRecord*> to_release_;  // references to give back when the record that uses them is in the store
   bool bad_output_ = false;
   OpSeq introduced_ = 0;
