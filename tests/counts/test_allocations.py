@@ -85,10 +85,15 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]
     return json.loads(ran.stdout)
 
 
-@pytest.mark.parametrize("program", ["tiny", "forward", "step"])
+# All of them, torch's own for the op and for its observers included: 5.0, 15.0 and 15.2 when they were set. Where nested
+# records are silenced torch copies fewer inputs, so the floor alone would let ours allocate there.
+CEILINGS = {"tiny": 5.1, "forward": 15.5, "step": 15.6}
+
+
+@pytest.mark.parametrize("program", CEILINGS)
 def test_a_finite_op_allocates_nothing(counts: dict[str, dict[str, int]], program: str) -> None:
     found = counts[program]
     assert found["floor"] > 0, "the allocations are not counted"
-    # Less than the floor is fine: where nested records are silenced, torch copies less. Python's own containers may
-    # grow now and then.
+    # Python's own containers may grow now and then.
     assert found["ours"] - found["floor"] < 0.01 * found["ops"], found
+    assert found["ours"] / found["ops"] < CEILINGS[program], found

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+import pytest
 import sherlorch
 import torch
 
@@ -54,6 +55,7 @@ def reports(seed: int, fast: bool) -> dict[str, str]:
     return said
 
 
+@pytest.mark.slow
 def test_scanning_everything_says_the_same_of_random_programs() -> None:
     blamed = 0
     for seed in range(1_000_000, 1_000_000 + PROGRAMS):
