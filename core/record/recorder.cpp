@@ -135,8 +135,9 @@ OpSeq Recorder::record(OpCall& call) noexcept {
       scan(&output);
     }
     // The usual case, whole tensors at addresses that are used again: nothing to note.
+    const std::uint64_t at = StorageFilter::bit(output.storage);
     if (output.role != TensorRole::kWrite || !output.whole_storage || !can_be_nonfinite(output.dtype) ||
-        !known_.holds(output.storage) || !written_.holds(output.storage) || in_part(output)) {
+        !known_.holds_bit(at) || !written_.holds_bit(at) || in_part(output)) {
       note_write(call, output);
     }
   }

@@ -102,8 +102,8 @@ class Recorder {
   // Storages that something has happened to during the recording; may name others too.
   class StorageFilter {
    public:
-    bool holds(StorageKey storage) const noexcept {
-      const std::uint64_t at = bit(storage);
+    bool holds(StorageKey storage) const noexcept { return holds_bit(bit(storage)); }
+    bool holds_bit(std::uint64_t at) const noexcept {
       return (words_[at >> 6].load(std::memory_order_relaxed) >> (at & 63) & 1) != 0;
     }
     void add(StorageKey storage) noexcept {
@@ -122,9 +122,10 @@ class Recorder {
       for (auto& word : words_) word.store(0, std::memory_order_relaxed);
     }
 
-   private:
     static std::uint64_t bit(StorageKey storage) noexcept { return storage * 0x9e3779b97f4a7c15ull >> 47; }  // 17 bits
-    std::array<std::atomic<std::uint64_t>, 2048> words_{};                                                   // 16 KiB
+
+   private:
+    std::array<std::atomic<std::uint64_t>, 2048> words_{};  // 16 KiB
   };
 
   // `may_sample`: a very large tensor may be looked at in part.

@@ -37,6 +37,7 @@ CallTensor tensor(Buffer& buffer, TensorRole role, std::uint16_t arg) {
   t.dtype = DType::kFloat32;
   t.role = role;
   t.contiguous = true;
+  t.whole_storage = true;
   t.fresh_return = role == TensorRole::kWrite;
   return t;
 }
