@@ -38,6 +38,15 @@ def test_transformer(python: Run) -> None:
     assert "layer_norm" in marked[0]
 
 
+def test_the_readme_shows_what_it_prints(python: Run) -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition("```text\n")[2].partition("```")[0]
+    printed = _run(python, "find_nan_in_transformer.py")
+    # The folder of the clone decides where lines of prose are broken, and the processor the last digits.
+    assert re.findall(r"\[\d+\] \w+|\w+\.py:\d+", printed) == re.findall(r"\[\d+\] \w+|\w+\.py:\d+", shown)
+    assert printed.split()[:12] == shown.split()[:12]
+
+
 def test_gradient(python: Run) -> None:
     name = "find_nan_gradient.py"
     out = _run(python, name)
