@@ -232,7 +232,7 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
     if (fill(input.impl, &flat, &tensor) != TensorKind::kBytes) continue;
     if (keeps) input.kept = keep(state, tensor);
     if (recorder.known(tensor.storage)) continue;
-    if (open.op->traits.overwrites && !reads_storage(state, open, tensor)) continue;
+    if ((open.op->traits.overwrites || open.op->traits.only_out) && !reads_storage(state, open, tensor)) continue;
     tensor.list_index = input.list_index;
     tensor.is_parameter = is_leaf_that_requires_grad(input.impl);
     OpCall call;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/shared_bytes.h"
@@ -37,7 +38,12 @@ void Shadow::for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t 
   for (auto& layer : entry.layers) {
     auto it = layer.residents.lower_bound(begin - (std::int64_t{1} << layer.log2_length));
     for (; it != layer.residents.end() && it->first < end; ++it) {
-      if (it->second.end > begin) f(layer, it);
+      if (it->second.end <= begin) continue;
+      if constexpr (std::is_void_v<decltype(f(layer, it))>) {
+        f(layer, it);
+      } else if (!f(layer, it)) {
+        return;
+      }
     }
   }
 }
@@ -161,7 +167,10 @@ bool Shadow::overlaps(StorageKey storage, std::int64_t begin, std::int64_t end) 
   auto found = entries_.find(storage);
   if (found == entries_.end()) return false;
   bool any = false;
-  for_overlapping(found->second, begin, end, [&](auto&, auto) { any = true; });
+  for_overlapping(found->second, begin, end, [&](auto&, auto) {
+    any = true;
+    return false;
+  });
   return any;
 }
 
@@ -203,6 +212,19 @@ OpRecord* Shadow::find_view(StorageKey storage, const Geometry& geometry, OpSeq 
     if ((*it)->outputs.front().facts.geometry == geometry) return *it;
   }
   return nullptr;
+}
+
+OpRecord* Shadow::current_view(StorageKey storage, const Geometry& geometry) const {
+  OpRecord* view = find_view(storage, geometry, 0);
+  if (view == nullptr) return nullptr;
+  bool newer = false;
+  bool any = false;
+  for_overlapping(entries_.find(storage)->second, geometry.begin_byte(), geometry.end_byte(), [&](auto&, auto it) {
+    any = true;
+    newer = it->second.writer->seq >= view->seq;
+    return !newer;
+  });
+  return any && !newer ? view : nullptr;
 }
 
 StorageKey Shadow::find_by_address(const void* data, std::int64_t bytes, StorageKey self, std::int64_t* offset) const {

@@ -144,6 +144,19 @@ TEST_F(ShadowTest, ManyRowsKeepTheirOwnWriters) {
   EXPECT_EQ(store_.size(), static_cast<std::size_t>(kRows));
 }
 
+TEST_F(ShadowTest, AViewIsCurrentUntilOneOfItsBytesIsWritten) {
+  write(1, 10, floats({8}), ElementSet::range(0, 8));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), nullptr);
+  OpRecord* view = test::add_record(store_, 11, floats({4}), {});
+  shadow_.add_view(1, view);
+  store_.release(view);
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), view);
+  write(1, 12, floats({2}, 6), ElementSet::range(0, 1));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), view);
+  write(1, 13, floats({2}, 2), ElementSet::range(0, 1));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), nullptr);
+}
+
 // A cache that began as one bad whole and is filled row by row: bad rows are their writers', good rows nobody's.
 TEST_F(ShadowTest, RowsWrittenIntoABadWholeTakeTheirBytes) {
   constexpr std::int64_t kRows = 10000;

@@ -20,6 +20,8 @@ struct OperatorTraits {
   bool fills = false;
   // Writes its first argument without reading it (copy_, fill_, zero_, random fills).
   bool overwrites = false;
+  // Writes out= arguments only, which it does not read.
+  bool only_out = false;
   // Never gives NaN for finite real operands, whatever their size.
   bool makes_no_nan = false;
   // Takes a number out of a tensor into Python (item).

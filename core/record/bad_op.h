@@ -59,7 +59,8 @@ class BadOp {
   void add_numbers(OpRecord* record);
   void classify(OpRecord* record);
   void explain_overwritten(OpRecord* record);
-  ElementSet read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const;
+  // `inputs`: those that the output can depend on.
+  ElementSet read_before(const OpRecord& record, std::size_t o, const std::vector<std::size_t>& inputs) const;
   void sample_witness(OpRecord* record);
   // Origins for bad elements that no op of the recording is known to have made; entered into the shadow.
   OpRecord* open_origin(Seen& seen, const BadElements& unexplained);

@@ -4,6 +4,7 @@
 
 #include "core/operators/relation.h"
 #include "core/record/bad_op.h"
+#include "core/record/inputs_by_entry.h"
 
 namespace sherlorch {
 
@@ -149,9 +150,10 @@ void BadOp::enter_literal() {
 }
 
 // The introduced elements of an output that may depend on what the same memory held before the op.
-ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const {
+ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const std::vector<std::size_t>& inputs) const {
+  const OutputRecord& output = record.outputs[o];
   ElementSet reached;
-  for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+  for (const std::size_t i : inputs) {
     const InputRecord& input = record.inputs[i];
     if (input.scalar || input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index)
       continue;
@@ -169,41 +171,39 @@ ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const Outpu
 void BadOp::explain_overwritten(OpRecord* record) {
   if (call_.traits->overwrites) return;
   bool changed = false;
+  const InputsByEntry meet(graph_.tables.operators.get(call_.op), *record, InputsByEntry::Which::kAll);
   for (std::size_t o = 0; o < record->outputs.size(); ++o) {
     OutputRecord& output = record->outputs[o];
     if (!output.facts.written_arg || output.introduced.empty()) continue;
-    for (Seen& seen : outputs_) {
-      const CallTensor& tensor = *seen.tensor;
-      if (tensor.storage != output.facts.storage || tensor.arg != output.facts.arg ||
-          tensor.list_index != output.facts.list_index) {
-        continue;
+    const Seen& seen = outputs_[o];
+    const CallTensor& tensor = *seen.tensor;
+    const std::vector<std::size_t>& inputs = meet.of(output.facts.list_index);
+    // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
+    const ElementSet readable = read_before(*record, o, inputs);
+    ElementSet impossible;
+    if (call_.traits->makes_no_nan && !is_complex(tensor.dtype) && !record->constant_nan)
+      impossible = set_difference(set_intersection(readable, output.bad.nan), output.converted);
+    const auto parts = split_by_last_writer(
+        readable, [&](std::int64_t i) { return last_writer(tensor, output.facts.geometry.byte_of(i)); });
+    for (const auto& [writer, part] : parts) {
+      const ElementSet held = writer.uninitialized ? part : set_intersection(part, impossible);
+      if (held.empty()) continue;
+      OpRecord* kept = graph_.store.add(make_origin(seen, output.facts, intersect(output.bad, held), writer));
+      for (const std::size_t i : inputs) {
+        InputRecord& input = record->inputs[i];
+        if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
+          continue;
+        const BadElements& bad = kept->outputs[0].bad;
+        input.bad = {set_union(input.bad.nan, bad.nan), set_union(input.bad.pos_inf, bad.pos_inf),
+                     set_union(input.bad.neg_inf, bad.neg_inf)};
+        ReadEdge edge;
+        edge.writer = kept;
+        edge.elements = held;
+        input.edges.push_back(std::move(edge));
       }
-      // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
-      const ElementSet readable = read_before(*record, o, output);
-      ElementSet impossible;
-      if (call_.traits->makes_no_nan && !is_complex(tensor.dtype) && !record->constant_nan)
-        impossible = set_difference(set_intersection(readable, output.bad.nan), output.converted);
-      const auto parts = split_by_last_writer(
-          readable, [&](std::int64_t i) { return last_writer(tensor, output.facts.geometry.byte_of(i)); });
-      for (const auto& [writer, part] : parts) {
-        const ElementSet held = writer.uninitialized ? part : set_intersection(part, impossible);
-        if (held.empty()) continue;
-        OpRecord* kept = graph_.store.add(make_origin(seen, output.facts, intersect(output.bad, held), writer));
-        for (InputRecord& input : record->inputs) {
-          if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
-            continue;
-          const BadElements& bad = kept->outputs[0].bad;
-          input.bad = {set_union(input.bad.nan, bad.nan), set_union(input.bad.pos_inf, bad.pos_inf),
-                       set_union(input.bad.neg_inf, bad.neg_inf)};
-          ReadEdge edge;
-          edge.writer = kept;
-          edge.elements = held;
-          input.edges.push_back(std::move(edge));
-        }
-        output.introduced = set_difference(output.introduced, held);
-        to_release_.push_back(kept);
-        changed = true;
-      }
+      output.introduced = set_difference(output.introduced, held);
+      to_release_.push_back(kept);
+      changed = true;
     }
   }
   if (!changed) return;
