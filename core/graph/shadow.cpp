@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 namespace sherlorch {
@@ -61,7 +62,12 @@ void Shadow::for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t 
   for (auto& size_class : entry.classes) {
     auto it = size_class.residents.lower_bound(begin - size_class.longest);
     for (; it != size_class.residents.end() && it->first < end; ++it) {
-      if (it->second.end > begin) f(it);
+      if (it->second.end <= begin) continue;
+      if constexpr (std::is_void_v<decltype(f(it))>) {
+        f(it);
+      } else if (!f(it)) {
+        return;
+      }
     }
   }
 }
@@ -197,7 +203,8 @@ BadElements Shadow::expected(StorageKey storage, const Geometry& geometry) const
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     const BadElements& bad = resident.writer->outputs[resident.output].bad;
     std::vector<std::int64_t> nan, pos, neg;
-    resident.live.for_each([&](std::int64_t i) {
+    // Only those in question: a row of a long tensor must not cost what the tensor does.
+    covered_elements(mine, resident.live, geometry).for_each([&](std::int64_t i) {
       const std::int64_t at = geometry.linear_containing(mine.byte_of(i));
       if (at < 0) return true;
       (bad.nan.contains(i) ? nan : bad.pos_inf.contains(i) ? pos : neg).push_back(at);
@@ -214,7 +221,10 @@ bool Shadow::overlaps(StorageKey storage, std::int64_t begin, std::int64_t end) 
   auto found = entries_.find(storage);
   if (found == entries_.end()) return false;
   bool any = false;
-  for_overlapping(found->second, begin, end, [&](auto) { any = true; });
+  for_overlapping(found->second, begin, end, [&](auto) {
+    any = true;
+    return false;
+  });
   return any;
 }
 
@@ -256,6 +266,19 @@ OpRecord* Shadow::find_view(StorageKey storage, const Geometry& geometry, OpSeq 
     if ((*it)->outputs.front().facts.geometry == geometry) return *it;
   }
   return nullptr;
+}
+
+OpRecord* Shadow::current_view(StorageKey storage, const Geometry& geometry) const {
+  OpRecord* view = find_view(storage, geometry, 0);
+  if (view == nullptr) return nullptr;
+  bool newer = false;
+  bool any = false;
+  for_overlapping(entries_.find(storage)->second, geometry.begin_byte(), geometry.end_byte(), [&](auto it) {
+    any = true;
+    newer = it->second.writer->seq >= view->seq;
+    return !newer;
+  });
+  return any && !newer ? view : nullptr;
 }
 
 StorageKey Shadow::find_by_address(const void* data, std::int64_t bytes, StorageKey self, std::int64_t* offset) const {

@@ -76,6 +76,9 @@ class Shadow {
   // View ops: the newest view record with exactly this geometry, if it is newer than `after`.
   void add_view(StorageKey storage, OpRecord* record);
   OpRecord* find_view(StorageKey storage, const Geometry& geometry, OpSeq after) const;
+  // The same if no resident with a byte of this geometry is newer. Does not go through all residents of a long tensor
+  // whose rows are written one by one.
+  OpRecord* current_view(StorageKey storage, const Geometry& geometry) const;
 
   // A live shadowed storage, other than `self`, whose bytes hold [data, data + bytes); 0 if none. `*offset` is where.
   StorageKey find_by_address(const void* data, std::int64_t bytes, StorageKey self, std::int64_t* offset) const;
@@ -113,6 +116,7 @@ class Shadow {
     return (storage * 0x9e3779b97f4a7c15ull) >> 51;  // 13 bits
   }
 
+  // Calls f(iterator) for residents with a byte in [begin, end); goes on where it returns nothing or true.
   template <typename EntryType, typename F>
   static void for_overlapping(EntryType& entry, std::int64_t begin, std::int64_t end, F&& f);
   static void add(Entry* entry, std::int64_t begin, Resident resident);

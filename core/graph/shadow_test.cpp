@@ -72,6 +72,19 @@ TEST_F(ShadowTest, RowsOfACacheAnswerBesideTheWriteOfTheWhole) {
   EXPECT_EQ(store_.size(), 0u);
 }
 
+TEST_F(ShadowTest, AViewIsCurrentUntilOneOfItsBytesIsWritten) {
+  write(1, 10, floats({8}), ElementSet::range(0, 8));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), nullptr);
+  OpRecord* view = test::add_record(store_, 11, floats({4}), {});
+  shadow_.add_view(1, view);
+  store_.release(view);
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), view);
+  write(1, 12, floats({2}, 6), ElementSet::range(0, 1));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), view);
+  write(1, 13, floats({2}, 2), ElementSet::range(0, 1));
+  EXPECT_EQ(shadow_.current_view(1, floats({4})), nullptr);
+}
+
 TEST_F(ShadowTest, AWriteThatCoversReplacesAndOneThatOverlapsStandsBeside) {
   OpRecord* old_writer = write(1, 10, floats({6}), ElementSet::range(0, 6));
   OpRecord* new_writer = write(1, 11, floats({2}, 2), ElementSet::range(0, 1));  // element 2 bad, element 3 good

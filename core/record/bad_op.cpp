@@ -5,11 +5,11 @@
 #include <iterator>
 #include <mutex>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "core/graph/edges.h"
 #include "core/operators/relation.h"
+#include "core/record/inputs_by_entry.h"
 
 namespace sherlorch {
 
@@ -62,31 +62,6 @@ bool is_additive_mask(const CallTensor& tensor, const BadElements& bad) {
   }
   return true;
 }
-
-// Which bad inputs an output of a list can depend on. In an op over lists entry k meets entry k alone, and such an op
-// may have thousands of them.
-class InputsByEntry {
- public:
-  InputsByEntry(const OperatorInfo& op, const OpRecord& record) {
-    const bool by_entry = op.short_name().starts_with("_foreach_");
-    for (std::size_t i = 0; i < record.inputs.size(); ++i) {
-      const InputRecord& input = record.inputs[i];
-      if (input.bad.empty()) continue;
-      const bool entry =
-          by_entry && !input.scalar && input.facts.arg < op.arguments.size() && op.arguments[input.facts.arg].is_list;
-      (entry ? entries_[input.facts.list_index] : all_).push_back(i);
-    }
-    for (auto& [index, inputs] : entries_) inputs.insert(inputs.end(), all_.begin(), all_.end());
-  }
-  const std::vector<std::size_t>& of(std::uint16_t list_index) const {
-    const auto found = entries_.find(list_index);
-    return found == entries_.end() ? all_ : found->second;
-  }
-
- private:
-  std::unordered_map<std::uint16_t, std::vector<std::size_t>> entries_;
-  std::vector<std::size_t> all_;
-};
 
 }  // namespace
 
@@ -335,7 +310,7 @@ void BadOp::classify(OpRecord* record) {
     });
     if (!linked) (arg.d > 0 ? number_pos : number_neg) = true;
   }
-  const InputsByEntry meet(op, *record);
+  const InputsByEntry meet(op, *record, InputsByEntry::Which::kBad);
   for (std::size_t o = 0; o < record->outputs.size(); ++o) {
     OutputRecord& output = record->outputs[o];
     const ElementSet wanted = output.bad.all();
@@ -461,9 +436,7 @@ void BadOp::enter_views() {
       if (input.storage != output.storage) continue;
       InputRecord read;
       read.facts = tensor_facts(input);
-      if (OpRecord* writer = shadow.newest_writer(input.storage, read.facts.geometry)) {
-        read.via = shadow.find_view(input.storage, read.facts.geometry, writer->seq);
-      }
+      read.via = shadow.current_view(input.storage, read.facts.geometry);
       record->inputs.push_back(std::move(read));
       break;
     }

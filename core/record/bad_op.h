@@ -57,7 +57,8 @@ class BadOp {
   void add_numbers(OpRecord* record);
   void classify(OpRecord* record);
   void explain_first_touch(OpRecord* record);
-  ElementSet read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const;
+  // `inputs`: those that the output can depend on.
+  ElementSet read_before(const OpRecord& record, std::size_t o, const std::vector<std::size_t>& inputs) const;
   void sample_witness(OpRecord* record);
   // An origin for bad elements that no op of the recording wrote; entered into the shadow.
   OpRecord* open_origin(Seen& seen, const BadElements& unexplained);

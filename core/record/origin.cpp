@@ -5,6 +5,7 @@
 
 #include "core/operators/relation.h"
 #include "core/record/bad_op.h"
+#include "core/record/inputs_by_entry.h"
 
 namespace sherlorch {
 
@@ -165,9 +166,10 @@ void BadOp::enter_literal() {
 }
 
 // The introduced elements of an output that may depend on what the same memory held before the op.
-ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const OutputRecord& output) const {
+ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const std::vector<std::size_t>& inputs) const {
+  const OutputRecord& output = record.outputs[o];
   ElementSet reached;
-  for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+  for (const std::size_t i : inputs) {
     const InputRecord& input = record.inputs[i];
     if (input.scalar || input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index)
       continue;
@@ -183,52 +185,48 @@ ElementSet BadOp::read_before(const OpRecord& record, std::size_t o, const Outpu
 // recorder who wrote it last. Memory that nobody wrote was bad already.
 void BadOp::explain_first_touch(OpRecord* record) {
   bool changed = false;
+  const InputsByEntry meet(graph_.tables.operators.get(call_.op), *record, InputsByEntry::Which::kAll);
   for (std::size_t o = 0; o < record->outputs.size(); ++o) {
     OutputRecord& output = record->outputs[o];
     if (!output.facts.written_arg || output.introduced.empty()) continue;
     if (call_.traits->overwrites) continue;
-    for (Seen& seen : outputs_) {
-      CallTensor& tensor = *seen.tensor;
-      if (tensor.storage != output.facts.storage || tensor.arg != output.facts.arg ||
-          tensor.list_index != output.facts.list_index) {
+    const CallTensor& tensor = *outputs_[o].tensor;
+    // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
+    const ElementSet readable = read_before(*record, o, meet.of(output.facts.list_index));
+    std::vector<std::int64_t> unwritten;
+    std::int64_t looked = 0;
+    readable.for_each([&](std::int64_t i) {
+      const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
+                                          output.facts.geometry.byte_of(i));
+      if (last.seq != 0 && last.uninitialized) unwritten.push_back(i);
+      return ++looked < 16;  // each look goes through the flight recorder
+    });
+    if (unwritten.empty()) continue;
+    // All of the memory came from the same allocation: what was not written since is judged alike.
+    const ElementSet elements = looked < readable.count() ? readable : ElementSet::of(unwritten);
+    auto origin = std::make_unique<OpRecord>();
+    origin->kind = OpKind::kOrigin;
+    origin->origin = OriginKind::kUninitialized;
+    origin->seq = header_->seq;
+    OutputRecord held;
+    held.facts = output.facts;
+    held.bad = intersect(output.bad, elements);
+    held.introduced = elements;
+    origin->outputs.push_back(std::move(held));
+    OpRecord* kept = graph_.store.add(std::move(origin));
+    for (const std::size_t i : meet.of(output.facts.list_index)) {
+      InputRecord& input = record->inputs[i];
+      if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
         continue;
-      }
-      // Only where the op reads what the tensor held: not an out= argument, not what a fill overwrites.
-      const ElementSet readable = read_before(*record, o, output);
-      std::vector<std::int64_t> unwritten;
-      std::int64_t looked = 0;
-      readable.for_each([&](std::int64_t i) {
-        const LastWriter last = last_writer(graph_.flight, recorder_.recording_begin(), header_->seq, tensor,
-                                            output.facts.geometry.byte_of(i));
-        if (last.seq != 0 && last.uninitialized) unwritten.push_back(i);
-        return ++looked < 16;  // each look goes through the flight recorder
-      });
-      if (unwritten.empty()) continue;
-      // All of the memory came from the same allocation: what was not written since is judged alike.
-      const ElementSet elements = looked < readable.count() ? readable : ElementSet::of(unwritten);
-      auto origin = std::make_unique<OpRecord>();
-      origin->kind = OpKind::kOrigin;
-      origin->origin = OriginKind::kUninitialized;
-      origin->seq = header_->seq;
-      OutputRecord held;
-      held.facts = output.facts;
-      held.bad = intersect(output.bad, elements);
-      held.introduced = elements;
-      origin->outputs.push_back(std::move(held));
-      OpRecord* kept = graph_.store.add(std::move(origin));
-      for (InputRecord& input : record->inputs) {
-        if (input.facts.arg != output.facts.arg || input.facts.list_index != output.facts.list_index || input.scalar)
-          continue;
-        input.bad = kept->outputs[0].bad;
-        ReadEdge edge;
-        edge.writer = kept;
-        edge.elements = elements;
-        input.edges.push_back(std::move(edge));
-      }
-      output.introduced = set_difference(output.introduced, elements);
-      to_release_.push_back(kept);
-      changed = true;
+      input.bad = kept->outputs[0].bad;
+      ReadEdge edge;
+      edge.writer = kept;
+      edge.elements = elements;
+      input.edges.push_back(std::move(edge));
     }
+    output.introduced = set_difference(output.introduced, elements);
+    to_release_.push_back(kept);
+    changed = true;
   }
   if (!changed) return;
   introduced_ = 0;

@@ -5,6 +5,7 @@
 
 #include "core/operators/relation.h"
 #include "core/record/bad_op.h"
+#include "core/record/inputs_by_entry.h"
 
 namespace sherlorch {
 
@@ -73,6 +74,7 @@ void BadOp::sample_witness(OpRecord* record) {
   const OperatorInfo& op = graph_.tables.operators.get(call_.op);
   auto readable = [](const Seen& seen) { return !seen.overwritten && seen.tensor->data != nullptr; };
   const std::size_t hidden_from = call_.inputs.size();
+  const InputsByEntry meet(op, *record, InputsByEntry::Which::kAll);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const bool known = i < hidden_from && readable(inputs_[i]);
     record->ranges.push_back(known ? range_of(*inputs_[i].tensor) : OperandRange());
@@ -101,7 +103,8 @@ void BadOp::sample_witness(OpRecord* record) {
       witness.output = static_cast<std::uint16_t>(o);
       witness.linear = element;
       witness.value = value(element);
-      for (std::size_t i = 0; i < inputs_.size() && i < hidden_from; ++i) {
+      for (const std::size_t i : meet.of(output.facts.list_index)) {
+        if (i >= inputs_.size() || i >= hidden_from) continue;
         const CallTensor& tensor = *inputs_[i].tensor;
         bool mapped = true;
         const Relation relation = relate(op, *record, o, i, &mapped);
