@@ -191,8 +191,8 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
     open.kind = OpenKind::kTransparent;
     return;
   }
-  if (open.op->written_args.empty() || open.op->traits.overwrites || open.op->traits.metadata_only ||
-      open.op->traits.uninitialized) {
+  if (open.op->written_args.empty() || open.op->traits.overwrites || open.op->traits.only_out ||
+      open.op->traits.metadata_only || open.op->traits.uninitialized) {
     return;
   }
   // Memory that the op reads and overwrites: what it holds must be seen now if nothing is known of it yet.

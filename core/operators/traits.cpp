@@ -1,5 +1,6 @@
 #include "core/operators/traits.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -44,6 +45,9 @@ OperatorTraits operator_traits(const OperatorInfo& op) {
   traits.literal = name == "lift_fresh";
   traits.fills = kFills.contains(name);
   traits.overwrites = kOverwrites.contains(name);
+  traits.only_out = std::all_of(op.arguments.begin(), op.arguments.end(), [](const ArgumentInfo& argument) {
+    return !argument.is_written || argument.name.starts_with("out");
+  });
   traits.takes_number = traits.fills || traits.overwrites || name == "index_put_" || name == "_index_put_impl_";
   traits.item = kItems.contains(name);
   traits.cast = kCasts.contains(name);

@@ -18,6 +18,8 @@ struct OperatorTraits {
   bool fills = false;
   // Writes its first argument without reading it (copy_, fill_, zero_, random fills).
   bool overwrites = false;
+  // Writes out= arguments only, which it does not read.
+  bool only_out = false;
   // Its source may be a Python number that torch turned into a 0-dim tensor without an op (x[mask] = inf).
   bool takes_number = false;
   // Takes a number out of a tensor into Python (item).

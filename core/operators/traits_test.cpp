@@ -31,6 +31,15 @@ TEST(TraitsTest, BatchNormChangesItsStatisticsInTrainingOnly) {
   EXPECT_EQ(traits.hidden_writes_if, 5);
 }
 
+TEST(TraitsTest, OutArgumentsAreNotRead) {
+  OperatorInfo info;
+  info.name = "aten::add";
+  info.arguments = {{"self", true, false, false}, {"out", true, false, true}};
+  EXPECT_TRUE(operator_traits(info).only_out);
+  info.arguments[0].is_written = true;
+  EXPECT_FALSE(operator_traits(info).only_out);
+}
+
 TEST(TraitsTest, OnlyATensNamesAreKnown) {
   EXPECT_FALSE(traits_of("mylib::empty").uninitialized);
   EXPECT_TRUE(traits_of("profiler::_record_function_enter_new").ignore);

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -218,6 +219,31 @@ def test_what_is_overwritten_does_not_hang_on_what_was_there(name: str, dtype: t
         OVERWRITES[name](x)
         said.add(bits(x))
     assert len(said) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+def test_an_out_argument_is_not_read(dtype: torch.dtype) -> None:
+    tried = 0
+    for op in op_infos():
+        if not op.supports_out or not op.supports_dtype(dtype, "cpu"):
+            continue
+        for sample in itertools.islice(op.sample_inputs_func(op, "cpu", dtype, False), 2):
+            said = set()
+            try:
+                torch.manual_seed(0)
+                shape = op.op(sample.input, *sample.args, **sample.kwargs)
+                for before in (float("nan"), 1.0):
+                    torch.manual_seed(0)
+                    out = torch.full_like(shape, before) if isinstance(shape, torch.Tensor) else None
+                    if out is None or not out.is_floating_point():
+                        break
+                    said.add(bits(op.op(sample.input, *sample.args, out=out, **sample.kwargs)))
+            except (RuntimeError, TypeError, ValueError, IndexError):
+                continue
+            assert len(said) <= 1, op.full_name
+            tried += len(said)
+    assert tried > 200
 
 
 # --- types ----------------------------------------------------------------------------------------------------------------
