@@ -56,7 +56,8 @@ def found(args, results: Results) -> None:
                         torch.reciprocal(x, out=out)
                     noticed += tracker._native.timeline(1)[0]["nonfinite"]
                     x[at] = 1.0
-                    del tracker  # with the last tracker goes what is known of `out`, which may be bad now
+                    out.fill_(1.0)
+                    del tracker  # with the last tracker goes what is known of `out`
                 value = 100 * noticed / trials
                 case = "sample_found_run" if together else "sample_found_scattered"
                 results.add([Row(case, bad, named(share), trials, "%", 0.0, value, value, value)])
