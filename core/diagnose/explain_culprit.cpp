@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/diagnose/explain.h"
+#include "core/diagnose/find_node.h"
 #include "core/diagnose/step_builder.h"
 
 namespace sherlorch {
@@ -28,10 +29,11 @@ Operand tensor_operand(const TensorFacts& facts, const BadElements& bad, const V
 }
 
 // An overwritten operand was finite, and the op that had written all of it before kept within a known magnitude.
-void tell_history(const Graph& graph, const OpRecord& record, const InputRecord& input, Operand* operand) {
+void tell_history(const Graph& graph, const View& view, const OpRecord& record, const InputRecord& input,
+                  Operand* operand) {
   constexpr OpSeq kFarthest = 1 << 16;  // chosen: farther back it takes long, and the operand is an old one
   const Geometry& geometry = input.facts.geometry;
-  const OpSeq oldest = graph.flight.first();
+  const OpSeq oldest = first_ticket(graph, view);
   const OpSeq begin = record.seq > oldest + kFarthest ? record.seq - kFarthest : oldest;
   std::optional<std::uint8_t> tag;
   graph.flight.backwards(begin, record.seq + 1, [&](const FlightOp& op) {
@@ -43,8 +45,10 @@ void tell_history(const Graph& graph, const OpRecord& record, const InputRecord&
       }
       if (!tag || tensor.tag != *tag || tensor.begin >= geometry.end_byte() || tensor.end <= geometry.begin_byte())
         continue;
-      const bool whole = tensor.begin <= geometry.begin_byte() && tensor.end >= geometry.end_byte();
-      if (whole && !op.nonfinite && std::isfinite(op.largest)) {
+      const bool whole = !tensor.gaps && tensor.begin <= geometry.begin_byte() && tensor.end >= geometry.end_byte();
+      // What a literal or foreign memory held was not measured.
+      const bool measured = graph.tables.operators.get(op.op).short_name() != "lift_fresh";
+      if (whole && measured && view.visible(op.seq) && !op.nonfinite && std::isfinite(op.largest)) {
         operand->has_range = true;
         operand->min = -op.largest;
         operand->max = op.largest;
@@ -113,7 +117,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, c
       operand.max = record.ranges[i].max;
     }
     if (input.overwritten && input.bad.empty() && facts.operands.size() < 8)
-      tell_history(graph, record, input, &operand);
+      tell_history(graph, view, record, input, &operand);
     const StorageLabel label = view.label(input.facts.storage);
     if (label.holds_for(record.seq, !input.bad.empty()))
       operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
