@@ -62,6 +62,8 @@ void OriginTeller::tell(const OpRecord& record, const OpRecord* reader, Culprit*
   culprit->origin_label = "argument " + std::to_string(record.origin_arg) + " of " + std::string(op.short_name());
   if (record.origin_arg < op.arguments.size())
     culprit->origin_label += " (" + op.arguments[record.origin_arg].name + ")";
+  if (record.origin == OriginKind::kExternal && culprit->origin_detail.empty())
+    culprit->origin_label += ", written by " + last_writer(record);
 }
 
 void OriginTeller::tell_constant(const OpRecord& record, Culprit* culprit) const {

@@ -176,6 +176,7 @@ class Builder {
     const bool in_part = written && !writer.uninitialized && scanned_in_part(view_, target_.facts.geometry);
     if (written && !writer.uninitialized && !in_part) culprit.origin_detail = "external write";
     const std::string op = in_part ? op_in_short(culprit.step) : "";
+    if (in_part) culprit.origin_label += ", written by " + op;
     finish_unread(bad, std::move(culprit));
     if (in_part) {
       diagnosis_.culprits.back().certain = false;
