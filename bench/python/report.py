@@ -263,10 +263,17 @@ def plot_scaling(plt, cases: list[str], rows: list[Row], folder: Path) -> None:
             )
             if points:
                 axis.plot(*zip(*points, strict=True), marker="o", label=tool)
-        axis.set(
-            xscale="log", yscale="log", title=case.replace("_", " "), ylabel="us" if case == "diagnose" else "us an op"
-        )
+        axis.set(xscale="log", title=case.replace("_", " "), ylabel="us" if case == "diagnose" else "us an op")
+        if case in BY_SIZE:  # what grows with the size itself
+            axis.set(yscale="log")
+        else:
+            axis.set_ylim(bottom=0)
+        if case == "threads":
+            axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+            axis.minorticks_off()
         axis.grid(alpha=0.3)
+    for axis in list(grid.flat)[len(cases) :]:
+        axis.set_axis_off()
     grid.flat[0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(folder / "scaling.png")
