@@ -94,6 +94,8 @@ class FlightRecorder {
   }
 
   // Writes the op that took ticket header.seq. `tensor(i)` gives the i-th FlightTensor. Wait-free, never allocates.
+  // A reader sees all of an op or nothing, but for one case: a writer that sleeps in here while others take a whole lap
+  // of tickets (a quarter of a million) goes on writing into the slot of a newer op.
   template <typename TensorAt>
   void write(const FlightHeader& header, std::size_t count, TensorAt&& tensor) noexcept {
     const std::size_t kept = count < kMaxTensors ? count : kMaxTensors;

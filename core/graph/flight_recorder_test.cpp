@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -124,15 +125,23 @@ TEST(FlightRecorderTest, TheForwardOpOfANodeIsFoundAmongOtherThreads) {
 TEST(FlightRecorderTest, ReadersNeverSeeAMixOfTwoOps) {
   FlightRecorder flight(64);  // small, so that writers overtake readers all the time
   std::atomic<bool> stop{false};
+  constexpr OpSeq kDone = ~OpSeq{0};
+  std::array<std::atomic<OpSeq>, 2> written{};
   auto write = [&](std::uint32_t thread) {
     for (std::uint32_t i = 0; i < 20000; ++i) {
+      // No writer gets a lap ahead of the other, which may sleep in the middle of a slot (see flight_recorder.h).
+      while (flight.end() > written[2 - thread].load() && flight.end() - written[2 - thread].load() > 24) {
+        std::this_thread::yield();
+      }
       FlightHeader header;
       header.seq = flight.take_ticket(6);
       header.op = static_cast<OperatorId>(header.seq);
       header.thread = thread;
       header.module = static_cast<ModuleId>(header.seq);
       flight.write(header, 6, [&](std::size_t) { return tensor(header.seq, 0, 1, TensorRole::kRead); });
+      written[thread - 1].store(header.seq);
     }
+    written[thread - 1].store(kDone);
   };
   std::thread one(write, 1), two(write, 2);
   std::thread reader([&] {
