@@ -91,7 +91,7 @@ bench: $(STAMP)/dev $(STAMP)/install
 	mkdir -p $(BENCH_OUT)
 	build/core-bench/bench/core/sherlorch_core_bench \
 	  --benchmark_filter='^(read|scan|census_1%_bad)(/(float16|bfloat16|float32|float64))?/[0-9]+$$' \
-	  --benchmark_min_time=$(if $(BENCH_QUICK),0.01s --benchmark_repetitions=2,0.05s --benchmark_repetitions=9) \
+	  --benchmark_min_time=$(if $(BENCH_QUICK),0.01 --benchmark_repetitions=2,0.05 --benchmark_repetitions=9) \
 	  --benchmark_report_aggregates_only=true --benchmark_enable_random_interleaving=true \
 	  --benchmark_out=$(BENCH_OUT)/core.json --benchmark_out_format=json
 	for script in bench/python/bench_*.py; do $(VENV)/bin/python $$script --out $(BENCH_OUT); done
