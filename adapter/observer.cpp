@@ -242,18 +242,34 @@ ThreadState& thread_state() {
   return *state;
 }
 
-void switch_observer(bool on) {
-  static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
-  if (handle == at::INVALID_CALLBACK_HANDLE) {
-    if (!on) return;
-    handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(on_start, on_end)
+namespace {
+
+// The callbacks that differ in their bodies only; `handle` is theirs for the life of the process.
+void switch_callbacks(at::CallbackHandle* handle, at::RecordFunctionCallback::StartCallback start,
+                      at::RecordFunctionCallback::EndCallback end, bool on) {
+  if (*handle != at::INVALID_CALLBACK_HANDLE) {
+    on ? at::reenableCallback(*handle) : at::disableCallback(*handle);
+  } else if (on) {
+    *handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(start, end)
             .needsInputs(true)
             .needsOutputs(true)
             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
-    return;
   }
-  on ? at::reenableCallback(handle) : at::disableCallback(handle);
+}
+
+}  // namespace
+
+void switch_observer(bool on) {
+  static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  switch_callbacks(&handle, on_start, on_end, on);
+}
+
+void switch_empty_observer(bool on) {
+  static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  switch_callbacks(
+      &handle, [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
+      [](const at::RecordFunction&, at::ObserverContext*) {}, on);
 }
 
 std::string thread_text(ThreadId thread) {

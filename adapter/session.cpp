@@ -85,27 +85,24 @@ void Session::remove(Window* window) {
   if (last) recorder_->clear();
 }
 
-void Session::count_windows(int change) {
+void Session::count_windows(int change, std::uint32_t sample_every) {
   std::lock_guard lock(recording_mutex_);
   const bool was = recording_windows_ > 0;
   recording_windows_ += change;
+  if (sample_every > 1) {
+    if (change > 0) {
+      samples_.insert(sample_every);
+    } else {
+      samples_.erase(samples_.find(sample_every));
+    }
+  }
+  const bool some_look_at_all = static_cast<std::size_t>(recording_windows_) > samples_.size();
+  recorder_->set_sample(some_look_at_all || samples_.empty() ? 1 : *samples_.begin());
   const bool is = recording_windows_ > 0;
   if (was == is) return;
   if (is) recorder_->begin_recording();
   switch_observer(is);
   recording_.store(is, std::memory_order_relaxed);
-}
-
-void Session::sample(std::uint32_t every, bool on) {
-  std::lock_guard lock(recording_mutex_);
-  if (every <= 1) {
-    whole_scanners_ += on ? 1 : -1;
-  } else if (on) {
-    samples_.insert(every);
-  } else {
-    samples_.erase(samples_.find(every));
-  }
-  recorder_->set_sample(whole_scanners_ > 0 || samples_.empty() ? 1 : *samples_.begin());
 }
 
 void Session::trap(OpSeq seq) noexcept {
@@ -149,9 +146,8 @@ void Window::update_locked(bool was) {
   if (options_.scan_views) {
     recorder.set_scan_views((session.view_scanners_ += is ? 1 : -1) > 0);
   }
-  session.sample(options_.sample_every, is);
   if (is) {
-    session.count_windows(+1);
+    session.count_windows(+1, options_.sample_every);
     const OpSeq now = recorder.graph().flight.end();
     if (!intervals_.empty() && intervals_.back().end == now) {
       // Nothing was recorded since it was left: a tracker that is entered a million times stays small.
@@ -164,7 +160,7 @@ void Window::update_locked(bool was) {
     interval.open = true;
     intervals_.push_back(interval);
   } else {
-    session.count_windows(-1);
+    session.count_windows(-1, options_.sample_every);
     Interval& interval = intervals_.back();
     interval.end = recorder.graph().flight.end();
     interval.ops_end = recorder.op_count();

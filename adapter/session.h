@@ -92,11 +92,10 @@ class SHERLORCH_API Session {
 
   Recorder& recorder() noexcept { return *recorder_; }
   bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
-  void count_windows(int change);  // windows that record now
+  // A window begins (+1) or ends (-1) to record, and wants so much looked at: the most thorough one counts.
+  void count_windows(int change, std::uint32_t sample_every);
   // A window that records wants copies of operands that are about to be overwritten.
   bool keeps_operands() const noexcept { return operand_keepers_.load(std::memory_order_relaxed) != 0; }
-  // A window that records wants so much looked at, or no longer: the most thorough one counts.
-  void sample(std::uint32_t every, bool on);
   void add(Window* window);
   void remove(Window* window);
   // Calls the front's trap if a window with an armed trap sees this op.
@@ -115,8 +114,7 @@ class SHERLORCH_API Session {
   std::vector<Window*> windows_;
   std::mutex recording_mutex_;
   int recording_windows_ = 0;
-  std::multiset<std::uint32_t> samples_;
-  int whole_scanners_ = 0;  // active windows without sample=
+  std::multiset<std::uint32_t> samples_;  // of the recording windows that have sample=
   friend class Window;
 };
 

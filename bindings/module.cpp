@@ -10,7 +10,7 @@
 #include <mutex>
 #include <set>
 
-#include "adapter/empty_observer.h"
+#include "adapter/observer.h"
 #include "adapter/question.h"
 #include "adapter/session.h"
 #include "adapter/storage_names.h"

@@ -57,7 +57,8 @@ bool ElementSet::intersects(const ElementSet& other) const noexcept {
 
 void ElementSet::remove(std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
-  auto first = std::partition_point(runs_.begin(), runs_.end(), [&](const Run& run) { return run.end <= begin; });
+  const std::span<const Run> all = runs();
+  auto first = runs_.begin() + (run_ending_after(all, begin) - all.begin());
   if (first == runs_.end() || first->begin >= end) return;
   if (first->begin < begin && end < first->end) {
     if (runs_.size() >= kMaxRuns) {

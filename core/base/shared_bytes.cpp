@@ -6,19 +6,22 @@
 
 namespace sherlorch {
 
-namespace {
-
-// The elements of contiguous `to` on the bytes of these elements of contiguous `from`.
-ElementSet of_rows(const Geometry& from, const ElementSet& elements, const Geometry& to) {
+Run run_sharing_bytes(const Geometry& from, const Run& run, const Geometry& to) {
   const auto mine = static_cast<std::int64_t>(from.item_size);
   const auto theirs = static_cast<std::int64_t>(to.item_size);
-  const std::int64_t shift = from.offset - to.offset;
-  const std::int64_t numel = to.numel();
+  const std::int64_t begin = std::max<std::int64_t>(0, from.offset - to.offset + run.begin * mine);
+  const std::int64_t end = from.offset - to.offset + run.end * mine;
+  if (begin >= end) return {};
+  return {begin / theirs, std::min(to.numel(), (end + theirs - 1) / theirs)};
+}
+
+namespace {
+
+ElementSet of_rows(const Geometry& from, const ElementSet& elements, const Geometry& to) {
   ElementSet shared;
   for (const Run& run : elements.runs()) {
-    const std::int64_t begin = std::max<std::int64_t>(0, shift + run.begin * mine);
-    const std::int64_t end = shift + run.end * mine;
-    if (begin < end) shared.append(begin / theirs, std::min(numel, (end + theirs - 1) / theirs));
+    const Run on = run_sharing_bytes(from, run, to);
+    shared.append(on.begin, on.end);
   }
   if (elements.coarse()) shared.mark_coarse();
   return shared;

@@ -6,6 +6,10 @@
 
 namespace sherlorch {
 
+// The elements of `to` that have a byte in common with a run of elements of `from`; empty (begin >= end) if none has.
+// Both are contiguous. O(1).
+Run run_sharing_bytes(const Geometry& from, const Run& run, const Geometry& to);
+
 // Those of `candidates`, elements of `to`, that have a byte in common with one of `elements`, elements of `from`. Both
 // geometries count from the start of the same storage. Where elements of `from` share a byte themselves (expand), the
 // first of them counts.

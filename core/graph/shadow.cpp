@@ -21,16 +21,6 @@ Geometry shifted(Geometry geometry, std::int64_t bytes) {
   return geometry;
 }
 
-// Elements of `mine` that have a byte inside `written`; both are contiguous.
-Run covered_run(const Geometry& mine, const Geometry& written) {
-  const auto item = static_cast<std::int64_t>(mine.item_size);
-  const std::int64_t numel = mine.numel();
-  const std::int64_t begin = written.begin_byte() - mine.offset;
-  const std::int64_t end = written.end_byte() - mine.offset;
-  if (begin >= end) return {};
-  return {begin <= 0 ? 0 : std::min(numel, begin / item), end <= 0 ? 0 : std::min(numel, (end + item - 1) / item)};
-}
-
 }  // namespace
 
 template <typename EntryType, typename F>
@@ -74,7 +64,7 @@ void Shadow::cover(Entry* entry, const Geometry& written) {
     Resident& resident = it->second;
     const Geometry mine = shifted(geometry_of(*resident.writer, resident.output), -resident.delta);
     if (rows && mine.contiguous()) {
-      const Run covered = covered_run(mine, written);
+      const Run covered = run_sharing_bytes(written, {0, written.numel()}, mine);
       resident.live.remove(covered.begin, covered.end);
     } else {
       const ElementSet all = ElementSet::range(0, written.numel());

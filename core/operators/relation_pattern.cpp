@@ -140,26 +140,25 @@ Relation map_into_diagonal(const Call& call) {
                       wrap(call.integer("dim2", 1), call.out.size()), call.integer("offset", 0));
 }
 
+// The elements on the main diagonal of a matrix.
+ElementSet main_diagonal(const Sizes& matrix) {
+  const Diagonal at = diagonal_points(matrix[0], matrix[1], 0);
+  ElementSet elements;
+  for (std::size_t k = 0; k < at.rows.size(); ++k) {
+    const std::int64_t linear = at.rows[k] * matrix[1] + at.columns[k];
+    elements.append(linear, linear + 1);
+  }
+  return elements;
+}
+
 Relation map_trace(const Call& call) {
   if (call.in.size() != 2) return call.unmapped();
-  const Diagonal at = diagonal_points(call.in[0], call.in[1], 0);
-  ElementSet read;
-  for (std::size_t k = 0; k < at.rows.size(); ++k) {
-    const std::int64_t linear = at.rows[k] * call.in[1] + at.columns[k];
-    read.append(linear, linear + 1);
-  }
-  return Relation::everything().restrict_inputs(std::move(read));
+  return Relation::everything().restrict_inputs(main_diagonal(call.in));
 }
 
 Relation map_trace_backward(const Call& call) {
   if (call.out.size() != 2) return call.unmapped();
-  const Diagonal at = diagonal_points(call.out[0], call.out[1], 0);
-  ElementSet kept;
-  for (std::size_t k = 0; k < at.rows.size(); ++k) {
-    const std::int64_t linear = at.rows[k] * call.out[1] + at.columns[k];
-    kept.append(linear, linear + 1);
-  }
-  return Relation::everything().restrict_outputs(std::move(kept));
+  return Relation::everything().restrict_outputs(main_diagonal(call.out));
 }
 
 // How padding continues past the edge. kUnknown: the mode is not on record, so the rim may hold any element of its

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/shared_bytes.h"
 #include "core/graph/edges.h"
 #include "core/operators/relation.h"
 #include "core/record/inputs_by_entry.h"
@@ -45,18 +46,14 @@ std::int64_t read_integer(const void* element, std::uint8_t scalar_type) noexcep
 
 BadElements bad_of(const Census& census) { return {census.nan_at, census.pos_inf_at, census.neg_inf_at}; }
 
+// Two tensors of one storage whose byte ranges overlap have an element in common. Columns of one matrix lie between
+// each other and do not.
 bool overlap(const CallTensor& a, const CallTensor& b) {
-  if (a.storage != b.storage) return false;
-  const Geometry x = tensor_facts(a).geometry;
-  const Geometry y = tensor_facts(b).geometry;
-  if (x.begin_byte() >= y.end_byte() || y.begin_byte() >= x.end_byte()) return false;
-  // Columns of one matrix lie between each other and have nothing in common.
   constexpr std::int64_t kMostLooked = 4096;
-  if ((a.contiguous && b.contiguous) || x.item_size != y.item_size || a.numel > kMostLooked) return true;
-  for (std::int64_t i = 0; i < a.numel; ++i) {
-    if (y.linear_containing(x.byte_of(i)) >= 0) return true;
-  }
-  return false;
+  if ((a.contiguous && b.contiguous) || a.item_size != b.item_size || a.numel > kMostLooked) return true;
+  return !sharing_bytes(tensor_facts(b).geometry, ElementSet::range(0, b.numel), tensor_facts(a).geometry,
+                        ElementSet::range(0, a.numel))
+              .empty();
 }
 
 // An additive attention mask: nothing but 0 and -Inf. Such a -Inf was put there on purpose, whoever made it.

@@ -8,8 +8,6 @@
 
 namespace sherlorch {
 
-namespace {}  // namespace
-
 LastWriter BadOp::last_writer(const CallTensor& tensor, std::int64_t byte) const {
   if (!recorder_.written(tensor.storage)) return {};
   const ByteRead read{tensor.storage, address_tag(tensor.data, tensor.offset), tensor.dtype, byte};

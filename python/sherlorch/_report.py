@@ -16,6 +16,13 @@ from sherlorch._cells import cell_labels
 from sherlorch._nodes import BlindSpot, Culprit, OpNode, link
 
 
+def also_written(text: str, path: str | os.PathLike[str] | None, *, overwrite: bool) -> str:
+    """The text; written to `path` too, if one is given. Raises as `write_text`."""
+    if path is not None:
+        write_text(path, text, overwrite=overwrite)
+    return text
+
+
 def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool) -> Path:
     """Write a file whole or not at all.
 
@@ -197,10 +204,7 @@ class DiagnosisReport:
             OSError: `path` can't be written.
             ValueError: The report was made by hand.
         """
-        text = self._native_or_raise().to_dot()
-        if path is not None:
-            write_text(path, text, overwrite=overwrite)
-        return text
+        return also_written(self._native_or_raise().to_dot(), path, overwrite=overwrite)
 
     def to_prov_json(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> str:
         """The ops and tensors from culprits to target as W3C PROV-JSON; written to `path` too, if one is given.
@@ -210,10 +214,7 @@ class DiagnosisReport:
             OSError: `path` can't be written.
             ValueError: The report was made by hand.
         """
-        text = self._native_or_raise().to_prov_json()
-        if path is not None:
-            write_text(path, text, overwrite=overwrite)
-        return text
+        return also_written(self._native_or_raise().to_prov_json(), path, overwrite=overwrite)
 
     def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the diagnosis as one self-contained page, and return where.

@@ -14,7 +14,7 @@ import torch
 from sherlorch import _eager, _native
 from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
-from sherlorch._report import DiagnosisReport, write_text
+from sherlorch._report import DiagnosisReport, also_written
 from sherlorch._suppress import Suppressions
 from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
 from sherlorch._watch import Watched, name_all, name_gradients
@@ -312,10 +312,7 @@ class ProvenanceTracker:
             FileExistsError: `path` exists and `overwrite` is False.
             OSError: `path` can't be written.
         """
-        text = self._native.to_chrome_trace()
-        if path is not None:
-            write_text(path, text, overwrite=overwrite)
-        return text
+        return also_written(self._native.to_chrome_trace(), path, overwrite=overwrite)
 
     def _get_node(self, tensor: torch.Tensor) -> OpNode | None:
         step = self._native.node_of(tensor)
