@@ -35,9 +35,8 @@ bool is_write(const c10::AliasInfo* alias) {
   return false;
 }
 
-void describe(const c10::FunctionSchema& schema, const char* name, Tables* tables, CachedOperator* into) {
+void describe(const c10::FunctionSchema& schema, Tables* tables, CachedOperator* into) {
   CachedOperator& cached = *into;
-  cached.name = name;
   cached.text = schema.name();
   cached.overload = schema.overload_name();
   cached.is_aten = cached.text.starts_with("aten::");
@@ -79,7 +78,7 @@ const CachedOperator* OperatorCache::find_slow(const at::RecordFunction& record,
     std::lock_guard lock(mutex);
     auto found = known->find(name);
     if (found != known->end() && found->second->text == name && found->second->overload == record.overload_name()) {
-      entries_[slot(name)] = found->second;
+      known_.insert(name) = found->second;
       return found->second;
     }
   }
@@ -87,9 +86,9 @@ const CachedOperator* OperatorCache::find_slow(const at::RecordFunction& record,
   if (!schema.has_value()) return nullptr;
   std::lock_guard lock(mutex);
   CachedOperator& kept = storage->emplace_back();
-  describe(*schema, name, tables_, &kept);
+  describe(*schema, tables_, &kept);
   (*known)[name] = &kept;
-  entries_[slot(name)] = &kept;
+  known_.insert(name) = &kept;
   return &kept;
 }
 

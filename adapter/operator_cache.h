@@ -3,20 +3,20 @@
 
 #include <ATen/record_function.h>
 
-#include <array>
 #include <atomic>
 #include <string>
 #include <vector>
 
+#include "core/base/address_cache.h"
 #include "core/graph/tables.h"
 #include "core/operators/traits.h"
 
 namespace sherlorch {
 
 struct CachedOperator {
-  const char* name =
-      nullptr;       // what RecordFunction::name() gives for it: a pointer into its schema, unique to the overload
-  std::string text;  // the same as text, to notice a schema that was freed and another put in its place
+  // What RecordFunction::name() gives for it, a pointer into its schema and so unique to the overload, leads here. This
+  // is the same as text, to notice a schema that was freed and another put in its place.
+  std::string text;
   std::string overload;
   const char* short_name = "";  // "log" of "aten::log"
   OperatorId id = 0;            // 0: not an operator (a record without a schema)
@@ -38,21 +38,17 @@ class OperatorCache {
   // Null if the record has no schema (a container: a custom Function, the engine, a compiled region).
   const CachedOperator* find(const at::RecordFunction& record) {
     const char* name = record.name();
-    const CachedOperator* entry = entries_[slot(name)];
-    if (entry != nullptr && entry->name == name && entry->text == name) [[likely]]
-      return entry;
+    const CachedOperator* const* known = known_.find(name);
+    if (known != nullptr && (*known)->text == name) [[likely]]
+      return *known;
     return find_slow(record, name);
   }
 
  private:
-  static constexpr std::size_t kSlots = 1024;
-  static std::size_t slot(const char* name) noexcept {
-    return (reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 54;
-  }
   const CachedOperator* find_slow(const at::RecordFunction& record, const char* name);
 
   Tables* tables_;
-  std::array<const CachedOperator*, kSlots> entries_{};
+  AddressCache<const CachedOperator*> known_;  // by the name
 };
 
 }  // namespace sherlorch

@@ -22,11 +22,9 @@ struct Address {
 };
 std::array<Address, 8192> g_addresses;
 
-std::size_t hash(const void* pointer, std::size_t more = 0) noexcept {
-  return ((reinterpret_cast<std::uintptr_t>(pointer) >> 4) + more * 0x9e37) * 0x9e3779b97f4a7c15ull >> 40;
+Address& address_of(const void* code) noexcept {
+  return g_addresses[(reinterpret_cast<std::uintptr_t>(code) * 0x9e3779b97f4a7c15ull >> 40) % g_addresses.size()];
 }
-
-Address& address_of(const void* code) noexcept { return g_addresses[hash(code) % g_addresses.size()]; }
 
 // Called by CPython as it frees a code object, with what watch() has put there: its address.
 void on_death(void* code) {
@@ -148,26 +146,28 @@ CodeCache::Entry CodeCache::remember(PyCodeObject* code, bool gil_is_safe) {
 }
 
 std::uint8_t CodeCache::flags(PyCodeObject* code, bool gil_is_safe) {
-  Entry& entry = codes_[hash(code) % codes_.size()];
-  if (is(entry, code) && (entry.tried || !gil_is_safe)) [[likely]]
-    return entry.flags;
-  entry = remember(code, gil_is_safe);
+  const Entry* known = codes_.find(code);
+  if (known != nullptr && is(*known, code) && (known->tried || !gil_is_safe)) [[likely]]
+    return known->flags;
+  Entry entry = remember(code, gil_is_safe);
   entry.flags = classify(code);
+  codes_.insert(code) = entry;
   return entry.flags;
 }
 
 SiteId CodeCache::site(PyCodeObject* code, int instruction, bool gil_is_safe) {
-  Entry& entry = sites_[hash(code, static_cast<std::size_t>(instruction)) % sites_.size()];
-  if (entry.instruction == instruction && is(entry, code)) [[likely]]
-    return entry.site;
-  entry = remember(code, gil_is_safe);
+  const void* address = _PyCode_CODE(code) + instruction;
+  const Entry* known = sites_.find(address);
+  if (known != nullptr && is(*known, code)) [[likely]]
+    return known->site;
+  Entry entry = remember(code, gil_is_safe);
   Site site;
   site.file = text_of(code->co_filename);
   site.function = text_of(code->co_qualname);
   // Reads the line table of the code object; takes no reference and allocates nothing.
   site.line = PyCode_Addr2Line(code, instruction * static_cast<int>(sizeof(_Py_CODEUNIT)));
-  entry.instruction = instruction;
   entry.site = Session::get().recorder().graph().tables.sites.add(std::move(site));
+  sites_.insert(address) = entry;
   return entry.site;
 }
 

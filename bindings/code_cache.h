@@ -4,11 +4,11 @@
 // told of its death through CPython's co_extra, and what was remembered at its address is then void.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/base/address_cache.h"
 #include "core/base/ids.h"
 
 struct PyCodeObject;
@@ -33,7 +33,7 @@ enum CodeFlags : std::uint8_t {
   kRunner = 64,   // of `sherlorch run`: what called it is the command, not the program
 };
 
-// One a thread, 50 KiB. Direct-mapped: a collision costs a look into the code object and the process-wide site table.
+// One a thread. It grows with the lines that the thread runs.
 class CodeCache {
  public:
   static CodeCache& of_this_thread();
@@ -51,15 +51,14 @@ class CodeCache {
     std::uint8_t flags = 0;
     bool tried = false;    // to watch it
     bool watched = false;  // its death will be told
-    int instruction = -1;
     SiteId site = 0;
     std::uint64_t fingerprint = 0;  // of one that is not watched
   };
   static Entry remember(PyCodeObject* code, bool gil_is_safe);
   static bool is(const Entry& entry, const PyCodeObject* code) noexcept;
 
-  std::array<Entry, 512> codes_;
-  std::array<Entry, 1024> sites_;
+  AddressCache<Entry> codes_;  // by the code object
+  AddressCache<Entry> sites_;  // by the instruction, which lies inside of it
 };
 
 }  // namespace sherlorch

@@ -5,12 +5,12 @@
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE
 
-#include <array>
 #include <memory>
 #include <string_view>
 
 #include "adapter/session.h"
 #include "bindings/code_cache.h"
+#include "core/base/address_cache.h"
 
 // The frames of CPython 3.11. Reading them is safe without the GIL because only the running thread changes its own, and
 // it is here; the code objects that they hold are immutable and kept alive by them. Nothing is referenced past the
@@ -26,13 +26,12 @@ namespace {
 void (*g_namer)(void*) = nullptr;
 
 struct ModuleEntry {
-  const void* module = nullptr;
   ModuleId id = 0;
   std::uint32_t generation = 0;
 };
 
-// One a thread. Direct-mapped: a collision costs a look into the process-wide table.
-using ModuleCache = std::array<ModuleEntry, 256>;
+// By the address of the module; one a thread.
+using ModuleCache = AddressCache<ModuleEntry>;
 
 ModuleCache& module_cache() {
   static thread_local ModuleCache* cached __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -69,13 +68,12 @@ ModuleId module_id(void* module) {
   ModuleTable& table = Session::get().recorder().graph().tables.modules;
   const std::uint32_t generation = table.generation();
   ModuleCache& cache = module_cache();
-  ModuleEntry& entry = cache[(reinterpret_cast<std::uintptr_t>(module) >> 4) * 0x9e3779b97f4a7c15ull >> 56];
-  if (entry.module == module && entry.generation == generation) [[likely]]
-    return entry.id;
-  entry.id = table.id_of(module);
-  entry.module = module;
-  entry.generation = generation;
-  return entry.id;
+  const ModuleEntry* known = cache.find(module);
+  if (known != nullptr && known->generation == generation) [[likely]]
+    return known->id;
+  const ModuleId id = table.id_of(module);
+  cache.insert(module) = {id, generation};
+  return id;
 }
 
 // The name of a function written in C; null for others. Reads immutable memory only.

@@ -9,11 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kPole = Cause::kDivisionByZero;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 Arg dim0(Arg arg) {
   arg.operand.shape = {};
   return arg;

@@ -297,7 +297,7 @@ std::string friendly(std::string_view node) {
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
   }
   for (std::string_view suffix : {"_ex", "_kernel"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    if (name.ends_with(suffix)) name.erase(name.size() - suffix.size());
   }
   return name;
 }

@@ -8,10 +8,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kPole = Cause::kDivisionByZero;
-constexpr auto kOver = Cause::kOverflow;
-
 OpFacts with_forward(OpFacts facts, const char* forward) {
   facts.forward_op = forward;
   return facts;

@@ -9,11 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kPole = Cause::kDivisionByZero;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainElementwiseTest, AnInfinityIsOutsideTheDomainToo) {
   check({"mask into log", deliberate(op("log", kNan, {point("self", -kInf)})), Cause::kDeliberateInfinity,
          "log(-inf) is nan", "negative number", "negative"});

@@ -9,11 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kPole = Cause::kDivisionByZero;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainLinalgTest, Factorizations) {
   check({"inverse", op("linalg_inv_ex", kInf, {range("A", 0, 0, {2, 2})}), kPole, "", "all zeros", "torch.eye"});
   check({"gauss-newton", op("linalg_solve_ex", kInf, {range("A", -1, 1, {2, 2}), range("B", 0, 1)}), kPole, "",

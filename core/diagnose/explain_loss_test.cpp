@@ -9,11 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kPole = Cause::kDivisionByZero;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainLossTest, Losses) {
   check({"all ignored",
          op("cross_entropy_loss", kNan,

@@ -9,10 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainMovementTest, CastsLiteralsAndCollectingOps) {
   check({"cast", op("_to_copy", kInf, {point("self", 1e6)}, kHalf), Cause::kCastOverflow,
          "1e+06 does not fit into float16 (largest 65504)", "infinite", "bfloat16"});

@@ -9,10 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainProductTest, MatrixProductsAndConvolutions) {
   check({"T5", op("linear", kInf, {slice("input", -300, 300, 64), slice("weight", -300, 300, 64)}, kHalf), kOver,
          "dot product of 64 products of values up to 300 and 300 is inf (float16 ends at 65504)", "passes 65504",

@@ -9,10 +9,6 @@ namespace {
 
 using namespace explain_test;
 
-constexpr auto kInvalid = Cause::kInvalidOperation;
-constexpr auto kOver = Cause::kOverflow;
-const std::string kHalf = "torch.float16";
-
 TEST(ExplainReductionTest, SumsMeansSpreadsAndNorms) {
   check({"sum in half", op("sum", kInf, {slice("self", 59000, 61000, 65536, 3.9e9)}, kHalf), kOver,
          "sum of 65536 values in [59000, 61000] is inf (float16 ends at 65504)", "passes 65504", "float32"});

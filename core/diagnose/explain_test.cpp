@@ -8,8 +8,6 @@ namespace {
 
 using namespace explain_test;
 
-const std::string kHalf = "torch.float16";
-
 // Operands that do not bear the usual story out: only the facts may be told.
 TEST(ExplainDoubtTest, SaysOnlyTheFactsWhereTheOperandsDoNotBearItOut) {
   const std::vector<OpFacts> cases = {

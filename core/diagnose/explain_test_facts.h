@@ -14,6 +14,10 @@ namespace sherlorch::explain_test {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr auto kInvalid = Cause::kInvalidOperation;
+inline constexpr auto kPole = Cause::kDivisionByZero;
+inline constexpr auto kOver = Cause::kOverflow;
+inline const std::string kHalf = "torch.float16";
 
 struct Arg {
   Operand operand;

@@ -9,11 +9,7 @@
 namespace sherlorch {
 namespace {
 
-std::size_t occurrences(const std::string& text, std::string_view what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
+using examples::occurrences;
 
 TEST(DotTest, PathBecomesNodesAndEdges) {
   const std::string dot = to_dot(examples::forward_log());

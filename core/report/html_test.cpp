@@ -14,17 +14,13 @@
 namespace sherlorch {
 namespace {
 
+using examples::occurrences;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 using Runs = std::vector<Run>;  // inside a test, Run names a member of testing::Test
-
-std::size_t occurrences(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
 
 std::string data_of(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"sherlorch-data\">";

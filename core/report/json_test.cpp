@@ -14,7 +14,7 @@
 namespace sherlorch {
 namespace {
 
-std::string complaint(std::string_view text) {
+std::string refusal(std::string_view text) {
   try {
     from_json(text);
   } catch (const ReportError& error) {
@@ -102,31 +102,31 @@ TEST(JsonTest, UnknownKeysAreSkipped) {
 TEST(JsonTest, NewerFileIsToldFromADamagedOne) {
   const std::string text = to_json(examples::finite(), 0);
   EXPECT_EQ(
-      complaint(replaced(replaced(text, "\"version\": 1", "\"version\": 2"), "\"note\"", "\"remark\"")),
+      refusal(replaced(replaced(text, "\"version\": 1", "\"version\": 2"), "\"note\"", "\"remark\"")),
       "This diagnosis was written by a newer sherlorch (format version 2, this one reads up to 1): upgrade sherlorch "
       "to read it.");
 }
 
 TEST(JsonTest, DamageIsSaidInOneSentence) {
   const std::string text = to_json(examples::backward_sqrt(), 0);
-  EXPECT_EQ(complaint(""), "This is not a sherlorch diagnosis: it is empty.");
-  EXPECT_EQ(complaint("hello"),
+  EXPECT_EQ(refusal(""), "This is not a sherlorch diagnosis: it is empty.");
+  EXPECT_EQ(refusal("hello"),
             "This is not a sherlorch diagnosis, or it is damaged: expected an object (line 1, column 1).");
   EXPECT_EQ(
-      complaint("{}"),
+      refusal("{}"),
       "This is not a sherlorch diagnosis, or it is damaged: there is no \"schema\": \"sherlorch-diagnosis\" in it "
       "(line 1, column 3).");
-  EXPECT_NE(complaint(text.substr(0, text.size() / 2)).find("the text ends"), std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"total_ops\"", "\"total\"")).find("\"total_ops\" is missing"),
+  EXPECT_NE(refusal(text.substr(0, text.size() / 2)).find("the text ends"), std::string::npos);
+  EXPECT_NE(refusal(replaced(text, "\"total_ops\"", "\"total\"")).find("\"total_ops\" is missing"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"note\": \"\"", "\"note\": \"\", \"note\": \"\"")).find("comes twice"),
+  EXPECT_NE(refusal(replaced(text, "\"note\": \"\"", "\"note\": \"\", \"note\": \"\"")).find("comes twice"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"backward\"", "\"sideways\"")).find("unknown word \"sideways\""),
+  EXPECT_NE(refusal(replaced(text, "\"backward\"", "\"sideways\"")).find("unknown word \"sideways\""),
             std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"numel\": 9", "\"numel\": -9")).find("impossible number"), std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"line\": 70", "\"line\": 70000000000")).find("out of range"), std::string::npos);
-  EXPECT_NE(complaint(replaced(text, "\"version\": 1", "\"version\": 0")).find("valid \"version\""), std::string::npos);
-  EXPECT_NE(complaint(text + "x"), "");
+  EXPECT_NE(refusal(replaced(text, "\"numel\": 9", "\"numel\": -9")).find("impossible number"), std::string::npos);
+  EXPECT_NE(refusal(replaced(text, "\"line\": 70", "\"line\": 70000000000")).find("out of range"), std::string::npos);
+  EXPECT_NE(refusal(replaced(text, "\"version\": 1", "\"version\": 0")).find("valid \"version\""), std::string::npos);
+  EXPECT_NE(refusal(text + "x"), "");
 }
 
 // What a fuzzer would do first: cut, flip, splice. Nothing but ReportError may come out, and what is accepted must
