@@ -117,8 +117,7 @@ TEST(JsonTest, DamageIsSaidInOneSentence) {
       "This is not a sherlorch diagnosis, or it is damaged: there is no \"schema\": \"sherlorch-diagnosis\" in it "
       "(line 1, column 3).");
   EXPECT_NE(refusal(text.substr(0, text.size() / 2)).find("the text ends"), std::string::npos);
-  EXPECT_NE(refusal(replaced(text, "\"total_ops\"", "\"total\"")).find("\"total_ops\" is missing"),
-            std::string::npos);
+  EXPECT_NE(refusal(replaced(text, "\"total_ops\"", "\"total\"")).find("\"total_ops\" is missing"), std::string::npos);
   EXPECT_NE(refusal(replaced(text, "\"note\": \"\"", "\"note\": \"\", \"note\": \"\"")).find("comes twice"),
             std::string::npos);
   EXPECT_NE(refusal(replaced(text, "\"backward\"", "\"sideways\"")).find("unknown word \"sideways\""),
