@@ -367,29 +367,30 @@ Verdict explain_igamma(const Context& context) {
                  "Clamp both operands above 0.");
 }
 
-constexpr Family kTable[] = {
-    {"add", explain_add, add_subject},
-    {"sub", explain_sub, sub_subject},
-    {"rsub", explain_sub, rsub_subject},
-    {"mul", explain_mul, mul_subject},
-    {"div", explain_div, div_subject},
-    {"floor_divide", explain_floor_divide, floor_divide_subject},
-    {"remainder", explain_remainder, remainder_subject},
-    {"fmod", explain_remainder, fmod_subject},
-    {"pow", explain_pow, pow_subject},
-    {"xlogy", explain_xlogy, call_subject},
-    {"xlog1py", explain_xlogy, call_subject},
-    {"logaddexp", explain_logaddexp, call_subject},
-    {"logaddexp2", explain_logaddexp, call_subject},
-    {"hypot", explain_hypot, call_subject},
-    {"ldexp", explain_ldexp, call_subject},
-    {"polygamma", explain_polygamma, polygamma_subject},
-    {"igamma", explain_igamma, call_subject},
-    {"gammainc", explain_igamma, call_subject},
-};
-
 }  // namespace
 
-std::span<const Family> arithmetic_families() { return kTable; }
+std::span<const Family> arithmetic_families() {
+  static constexpr Family table[] = {
+      {"add", explain_add, add_subject},
+      {"sub", explain_sub, sub_subject},
+      {"rsub", explain_sub, rsub_subject},
+      {"mul", explain_mul, mul_subject},
+      {"div", explain_div, div_subject},
+      {"floor_divide", explain_floor_divide, floor_divide_subject},
+      {"remainder", explain_remainder, remainder_subject},
+      {"fmod", explain_remainder, fmod_subject},
+      {"pow", explain_pow, pow_subject},
+      {"xlogy", explain_xlogy, call_subject},
+      {"xlog1py", explain_xlogy, call_subject},
+      {"logaddexp", explain_logaddexp, call_subject},
+      {"logaddexp2", explain_logaddexp, call_subject},
+      {"hypot", explain_hypot, call_subject},
+      {"ldexp", explain_ldexp, call_subject},
+      {"polygamma", explain_polygamma, polygamma_subject},
+      {"igamma", explain_igamma, call_subject},
+      {"gammainc", explain_igamma, call_subject},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

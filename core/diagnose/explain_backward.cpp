@@ -10,7 +10,7 @@
 namespace sherlorch::explaining {
 namespace {
 
-Verdict explain_pow(const Context& context) {
+Verdict explain_pow_backward(const Context& context) {
   const Known x = context.get({"self"});
   const Known p = context.get({"exponent"});
   const char* help = "Add a small eps to the base (x + eps)**p, or clamp it above 0. A where() after it does not help.";
@@ -235,7 +235,7 @@ struct NodeRow {
   ExplainFunction explain;
 };
 constexpr NodeRow kNodes[] = {
-    {"Pow", explain_pow},
+    {"Pow", explain_pow_backward},
     {"Acos", explain_unit},
     {"Asin", explain_unit},
     {"Acosh", explain_unit},

@@ -127,35 +127,36 @@ Verdict explain_lstsq(const Context& context) {
                   "Use driver='gelsd', which does not need full rank, or add a small multiple of the identity.");
 }
 
-constexpr Family kTable[] = {
-    {"linalg_inv", explain_inverse, nullptr},
-    {"linalg_pinv", explain_spectral, nullptr},
-    {"linalg_solve", explain_solve, nullptr},
-    {"linalg_lu_solve", explain_solve, nullptr},
-    {"lu_solve", explain_solve, nullptr},
-    {"linalg_tensorsolve", explain_solve, nullptr},
-    {"cholesky_solve", explain_solve, nullptr},
-    {"cholesky_inverse", explain_inverse, nullptr},
-    {"linalg_ldl_solve", explain_solve, nullptr},
-    {"linalg_solve_triangular", explain_triangular, nullptr},
-    {"linalg_lu_factor", explain_spectral, nullptr},
-    {"linalg_lu", explain_spectral, nullptr},
-    {"logdet", explain_logdet, nullptr},
-    {"slogdet", explain_logdet, nullptr},
-    {"linalg_det", explain_det, nullptr},
-    {"linalg_cholesky", explain_cholesky, nullptr},
-    {"linalg_eigh", explain_spectral, nullptr},
-    {"linalg_eigvalsh", explain_spectral, nullptr},
-    {"linalg_eig", explain_spectral, nullptr},
-    {"linalg_svd", explain_spectral, nullptr},
-    {"svd", explain_spectral, nullptr},
-    {"linalg_svdvals", explain_spectral, nullptr},
-    {"linalg_qr", explain_spectral, nullptr},
-    {"linalg_lstsq", explain_lstsq, nullptr},
-};
-
 }  // namespace
 
-std::span<const Family> linalg_families() { return kTable; }
+std::span<const Family> linalg_families() {
+  static constexpr Family table[] = {
+      {"linalg_inv", explain_inverse, nullptr},
+      {"linalg_pinv", explain_spectral, nullptr},
+      {"linalg_solve", explain_solve, nullptr},
+      {"linalg_lu_solve", explain_solve, nullptr},
+      {"lu_solve", explain_solve, nullptr},
+      {"linalg_tensorsolve", explain_solve, nullptr},
+      {"cholesky_solve", explain_solve, nullptr},
+      {"cholesky_inverse", explain_inverse, nullptr},
+      {"linalg_ldl_solve", explain_solve, nullptr},
+      {"linalg_solve_triangular", explain_triangular, nullptr},
+      {"linalg_lu_factor", explain_spectral, nullptr},
+      {"linalg_lu", explain_spectral, nullptr},
+      {"logdet", explain_logdet, nullptr},
+      {"slogdet", explain_logdet, nullptr},
+      {"linalg_det", explain_det, nullptr},
+      {"linalg_cholesky", explain_cholesky, nullptr},
+      {"linalg_eigh", explain_spectral, nullptr},
+      {"linalg_eigvalsh", explain_spectral, nullptr},
+      {"linalg_eig", explain_spectral, nullptr},
+      {"linalg_svd", explain_spectral, nullptr},
+      {"svd", explain_spectral, nullptr},
+      {"linalg_svdvals", explain_spectral, nullptr},
+      {"linalg_qr", explain_spectral, nullptr},
+      {"linalg_lstsq", explain_lstsq, nullptr},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

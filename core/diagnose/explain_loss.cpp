@@ -253,25 +253,26 @@ std::string loss_subject(const Context& context) {
   return context.op;
 }
 
-constexpr Family kTable[] = {
-    {"cross_entropy_loss", explain_cross_entropy, loss_subject},
-    {"nll_loss", explain_cross_entropy, loss_subject},
-    {"nll_loss_backward", nothing_counts, nullptr},
-    {"binary_cross_entropy", explain_bce, loss_subject},
-    {"binary_cross_entropy_with_logits", explain_bce, loss_subject},
-    {"multilabel_soft_margin_loss", explain_bce, loss_subject},
-    {"kl_div", explain_kl, loss_subject},
-    {"mse_loss", explain_regression, loss_subject},
-    {"l1_loss", explain_regression, loss_subject},
-    {"smooth_l1_loss", explain_regression, loss_subject},
-    {"huber_loss", explain_regression, loss_subject},
-    {"poisson_nll_loss", explain_poisson, loss_subject},
-    {"gaussian_nll_loss", explain_gaussian, loss_subject},
-    {"ctc_loss", explain_ctc, loss_subject},
-};
-
 }  // namespace
 
-std::span<const Family> loss_families() { return kTable; }
+std::span<const Family> loss_families() {
+  static constexpr Family table[] = {
+      {"cross_entropy_loss", explain_cross_entropy, loss_subject},
+      {"nll_loss", explain_cross_entropy, loss_subject},
+      {"nll_loss_backward", nothing_counts, nullptr},
+      {"binary_cross_entropy", explain_bce, loss_subject},
+      {"binary_cross_entropy_with_logits", explain_bce, loss_subject},
+      {"multilabel_soft_margin_loss", explain_bce, loss_subject},
+      {"kl_div", explain_kl, loss_subject},
+      {"mse_loss", explain_regression, loss_subject},
+      {"l1_loss", explain_regression, loss_subject},
+      {"smooth_l1_loss", explain_regression, loss_subject},
+      {"huber_loss", explain_regression, loss_subject},
+      {"poisson_nll_loss", explain_poisson, loss_subject},
+      {"gaussian_nll_loss", explain_gaussian, loss_subject},
+      {"ctc_loss", explain_ctc, loss_subject},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

@@ -157,24 +157,25 @@ Verdict explain_distance(const Context& context) {
   return {};
 }
 
-constexpr Family kTable[] = {
-    {"layer_norm", explain_norm_layer, layer_subject},
-    {"group_norm", explain_norm_layer, layer_subject},
-    {"rms_norm", explain_norm_layer, layer_subject},
-    {"instance_norm", explain_batch_norm, layer_subject},
-    {"batch_norm", explain_batch_norm, layer_subject},
-    {"local_response_norm", explain_norm_layer, nullptr},
-    {"weight_norm", explain_weight_norm, nullptr},
-    {"cosine_similarity", explain_cosine, nullptr},
-    {"cosine_embedding_loss", explain_cosine, nullptr},
-    {"pairwise_distance", explain_distance, nullptr},
-    {"cdist", explain_distance, nullptr},
-    {"pdist", explain_distance, nullptr},
-    {"dist", explain_distance, nullptr},
-};
-
 }  // namespace
 
-std::span<const Family> normalization_families() { return kTable; }
+std::span<const Family> normalization_families() {
+  static constexpr Family table[] = {
+      {"layer_norm", explain_norm_layer, layer_subject},
+      {"group_norm", explain_norm_layer, layer_subject},
+      {"rms_norm", explain_norm_layer, layer_subject},
+      {"instance_norm", explain_batch_norm, layer_subject},
+      {"batch_norm", explain_batch_norm, layer_subject},
+      {"local_response_norm", explain_norm_layer, nullptr},
+      {"weight_norm", explain_weight_norm, nullptr},
+      {"cosine_similarity", explain_cosine, nullptr},
+      {"cosine_embedding_loss", explain_cosine, nullptr},
+      {"pairwise_distance", explain_distance, nullptr},
+      {"cdist", explain_distance, nullptr},
+      {"pdist", explain_distance, nullptr},
+      {"dist", explain_distance, nullptr},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

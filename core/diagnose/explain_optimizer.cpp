@@ -167,19 +167,20 @@ Verdict explain_unscale(const Context& context) {
   return {};
 }
 
-constexpr Family kTable[] = {
-    {"addcdiv", explain_addcdiv, addcdiv_subject},
-    {"addcmul", explain_addcmul, addcmul_subject},
-    {"lerp", explain_lerp, lerp_subject},
-    {"adam", explain_fused, nullptr},
-    {"adamw", explain_fused, nullptr},
-    {"adagrad", explain_fused, nullptr},
-    {"sgd", explain_fused, nullptr},
-    {"amp_foreach_non_finite_check_and_unscale", explain_unscale, nullptr},
-};
-
 }  // namespace
 
-std::span<const Family> optimizer_families() { return kTable; }
+std::span<const Family> optimizer_families() {
+  static constexpr Family table[] = {
+      {"addcdiv", explain_addcdiv, addcdiv_subject},
+      {"addcmul", explain_addcmul, addcmul_subject},
+      {"lerp", explain_lerp, lerp_subject},
+      {"adam", explain_fused, nullptr},
+      {"adamw", explain_fused, nullptr},
+      {"adagrad", explain_fused, nullptr},
+      {"sgd", explain_fused, nullptr},
+      {"amp_foreach_non_finite_check_and_unscale", explain_unscale, nullptr},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

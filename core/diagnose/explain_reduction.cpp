@@ -153,32 +153,33 @@ Verdict explain_norm(const Context& context) {
 }
 std::string norm_subject(const Context& context) { return reduced(context, "norm"); }
 
-constexpr Family kTable[] = {
-    {"sum", explain_sum, sum_subject},
-    {"nansum", explain_sum, sum_subject},
-    {"sum_to_size", explain_sum, sum_subject},
-    {"trace", explain_sum, sum_subject},
-    {"cumsum", explain_sum, cumsum_subject},
-    {"mean", explain_mean, mean_subject},
-    {"nanmean", explain_mean, mean_subject},
-    {"median", explain_mean, nullptr},
-    {"avg_pool1d", explain_mean, mean_subject},
-    {"avg_pool2d", explain_mean, mean_subject},
-    {"adaptive_avg_pool2d", explain_mean, mean_subject},
-    {"prod", explain_prod, prod_subject},
-    {"cumprod", explain_prod, prod_subject},
-    {"var", explain_spread, var_subject},
-    {"std", explain_spread, std_subject},
-    {"var_mean", explain_spread, var_subject},
-    {"std_mean", explain_spread, std_subject},
-    {"cov", explain_spread, nullptr},
-    {"corrcoef", explain_correlation, nullptr},
-    {"norm", explain_norm, norm_subject},
-    {"frobenius_norm", explain_norm, norm_subject},
-};
-
 }  // namespace
 
-std::span<const Family> reduction_families() { return kTable; }
+std::span<const Family> reduction_families() {
+  static constexpr Family table[] = {
+      {"sum", explain_sum, sum_subject},
+      {"nansum", explain_sum, sum_subject},
+      {"sum_to_size", explain_sum, sum_subject},
+      {"trace", explain_sum, sum_subject},
+      {"cumsum", explain_sum, cumsum_subject},
+      {"mean", explain_mean, mean_subject},
+      {"nanmean", explain_mean, mean_subject},
+      {"median", explain_mean, nullptr},
+      {"avg_pool1d", explain_mean, mean_subject},
+      {"avg_pool2d", explain_mean, mean_subject},
+      {"adaptive_avg_pool2d", explain_mean, mean_subject},
+      {"prod", explain_prod, prod_subject},
+      {"cumprod", explain_prod, prod_subject},
+      {"var", explain_spread, var_subject},
+      {"std", explain_spread, std_subject},
+      {"var_mean", explain_spread, var_subject},
+      {"std_mean", explain_spread, std_subject},
+      {"cov", explain_spread, nullptr},
+      {"corrcoef", explain_correlation, nullptr},
+      {"norm", explain_norm, norm_subject},
+      {"frobenius_norm", explain_norm, norm_subject},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

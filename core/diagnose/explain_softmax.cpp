@@ -140,19 +140,20 @@ Verdict explain_attention(const Context& context) {
 }
 std::string attention_subject(const Context&) { return "attention"; }
 
-constexpr Family kTable[] = {
-    {"softmax", explain_softmax, softmax_subject},
-    {"log_softmax", explain_softmax, softmax_subject},
-    {"safe_softmax", explain_softmax, softmax_subject},
-    {"softmin", explain_softmax, nullptr},
-    {"masked_softmax", explain_masked_softmax, softmax_subject},
-    {"logsumexp", explain_logsumexp, logsumexp_subject},
-    {"logcumsumexp", explain_logsumexp, logsumexp_subject},
-    {"attention", explain_attention, attention_subject},
-};
-
 }  // namespace
 
-std::span<const Family> softmax_families() { return kTable; }
+std::span<const Family> softmax_families() {
+  static constexpr Family table[] = {
+      {"softmax", explain_softmax, softmax_subject},
+      {"log_softmax", explain_softmax, softmax_subject},
+      {"safe_softmax", explain_softmax, softmax_subject},
+      {"softmin", explain_softmax, nullptr},
+      {"masked_softmax", explain_masked_softmax, softmax_subject},
+      {"logsumexp", explain_logsumexp, logsumexp_subject},
+      {"logcumsumexp", explain_logsumexp, logsumexp_subject},
+      {"attention", explain_attention, attention_subject},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::explaining

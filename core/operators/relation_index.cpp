@@ -386,20 +386,21 @@ Relation map_masked_select(const Call& call) {
   return Relation::function(std::move(indices));
 }
 
-const std::array kFamilies{
-    Family{"index _unsafe_index", map_index, "indices"},
-    Family{"index_put _index_put_impl_ _unsafe_index_put", map_index_put, "indices"},
-    Family{"index_select", map_index_select, "index"},
-    Family{"gather", map_gather, "index"},
-    Family{"take_along_dim", map_take_along_dim, "indices"},
-    Family{"take", map_take, "index"},
-    Family{"embedding", map_embedding, "indices"},
-    Family{"embedding_bag _embedding_bag _embedding_bag_forward_only", map_embedding_bag},
-    Family{"masked_select", map_masked_select, "mask"},
-};
-
 }  // namespace
 
-std::span<const Family> index_families() { return kFamilies; }
+std::span<const Family> index_families() {
+  static const std::array table{
+      Family{"index _unsafe_index", map_index, "indices"},
+      Family{"index_put _index_put_impl_ _unsafe_index_put", map_index_put, "indices"},
+      Family{"index_select", map_index_select, "index"},
+      Family{"gather", map_gather, "index"},
+      Family{"take_along_dim", map_take_along_dim, "indices"},
+      Family{"take", map_take, "index"},
+      Family{"embedding", map_embedding, "indices"},
+      Family{"embedding_bag _embedding_bag _embedding_bag_forward_only", map_embedding_bag},
+      Family{"masked_select", map_masked_select, "mask"},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

@@ -93,14 +93,15 @@ Relation map_block_diag(const Call& call) {
   return Relation::product({scatter(0, 0, std::move(rows)), scatter(1, 1, std::move(columns))}, call.out, in);
 }
 
-const std::array kFamilies{
-    Family{"cat concat concatenate", map_cat}, Family{"stack _stack", map_stack},        Family{"hstack", map_hstack},
-    Family{"vstack row_stack", map_vstack},    Family{"column_stack", map_column_stack}, Family{"dstack", map_dstack},
-    Family{"block_diag", map_block_diag},
-};
-
 }  // namespace
 
-std::span<const Family> join_families() { return kFamilies; }
+std::span<const Family> join_families() {
+  static const std::array table{
+      Family{"cat concat concatenate", map_cat}, Family{"stack _stack", map_stack},        Family{"hstack", map_hstack},
+      Family{"vstack row_stack", map_vstack},    Family{"column_stack", map_column_stack}, Family{"dstack", map_dstack},
+      Family{"block_diag", map_block_diag},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

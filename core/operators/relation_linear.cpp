@@ -228,51 +228,53 @@ Relation map_cell(const Call& call) {
   return leading(call.in, call.out, 1);
 }
 
-const std::array kFamilies{
-    Family{"matmul linalg_matmul mm bmm mv dot vdot _int_mm", map_matmul},
-    Family{"addmm _addmm_activation baddbmm addbmm addmv addr", map_add_product},
-    Family{"outer ger", map_outer},
-    Family{"linear mkldnn_linear", map_linear},
-    Family{"bilinear", map_bilinear},
-    Family{"linear_backward mkldnn_linear_backward", map_linear_backward},
-    Family{"inner", map_inner},
-    Family{"tensordot", map_tensordot},
-    Family{"kron", map_kron},
-    Family{"cdist _euclidean_dist _cdist_forward", map_cdist},
-    Family{"linalg_inv linalg_inv_ex inverse linalg_pinv pinverse linalg_cholesky linalg_cholesky_ex cholesky "
-           "cholesky_inverse linalg_det det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet linalg_svd svd "
-           "_linalg_svd linalg_svdvals linalg_qr qr linalg_eig linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals "
-           "linalg_eigvalsh linalg_lu linalg_lu_factor linalg_lu_factor_ex matrix_exp linalg_matrix_exp matrix_power "
-           "linalg_matrix_power linalg_cond linalg_matrix_rank",
-           map_batched},
-    Family{"linalg_solve linalg_solve_ex _linalg_solve_ex linalg_solve_triangular cholesky_solve triangular_solve "
-           "linalg_lstsq linalg_lu_solve lu_solve",
-           map_solve},
-    Family{"scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention "
-           "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention "
-           "_scaled_dot_product_cudnn_attention _scaled_dot_product_attention_math_for_mps",
-           map_attention},
-    Family{"_scaled_dot_product_flash_attention_backward _scaled_dot_product_flash_attention_for_cpu_backward "
-           "_scaled_dot_product_efficient_attention_backward _scaled_dot_product_cudnn_attention_backward",
-           map_attention_backward},
-    Family{"lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell", map_cell},
-    // Every element may depend on every other; known, not merely unlisted.
-    Family{
-        "einsum lstm gru rnn_tanh rnn_relu mkldnn_rnn_layer _cudnn_rnn _cudnn_rnn_backward miopen_rnn "
-        "_thnn_fused_lstm_cell _thnn_fused_gru_cell "
-        "mkldnn_rnn_layer_backward _thnn_fused_lstm_cell_backward _thnn_fused_gru_cell_backward "
-        "_thnn_fused_lstm_cell_backward_impl _thnn_differentiable_lstm_cell_backward "
-        "_thnn_differentiable_gru_cell_backward chain_matmul linalg_multi_dot cov corrcoef dist pdist _pdist_forward "
-        "_pdist_backward _cdist_backward histc histogram bincount stft istft unique_dim unique_consecutive _unique "
-        "_unique2 "
-        "nonzero nonzero_static argwhere searchsorted bucketize linalg_householder_product linalg_tensorsolve "
-        "linalg_tensorinv _native_multi_head_attention "
-        "_transformer_encoder_layer_fwd trapezoid trapz gradient combinations cartesian_prod vander linalg_vander",
-        map_everything},
-};
-
 }  // namespace
 
-std::span<const Family> linear_families() { return kFamilies; }
+std::span<const Family> linear_families() {
+  static const std::array table{
+      Family{"matmul linalg_matmul mm bmm mv dot vdot _int_mm", map_matmul},
+      Family{"addmm _addmm_activation baddbmm addbmm addmv addr", map_add_product},
+      Family{"outer ger", map_outer},
+      Family{"linear mkldnn_linear", map_linear},
+      Family{"bilinear", map_bilinear},
+      Family{"linear_backward mkldnn_linear_backward", map_linear_backward},
+      Family{"inner", map_inner},
+      Family{"tensordot", map_tensordot},
+      Family{"kron", map_kron},
+      Family{"cdist _euclidean_dist _cdist_forward", map_cdist},
+      Family{
+          "linalg_inv linalg_inv_ex inverse linalg_pinv pinverse linalg_cholesky linalg_cholesky_ex cholesky "
+          "cholesky_inverse linalg_det det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet linalg_svd svd "
+          "_linalg_svd linalg_svdvals linalg_qr qr linalg_eig linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals "
+          "linalg_eigvalsh linalg_lu linalg_lu_factor linalg_lu_factor_ex matrix_exp linalg_matrix_exp matrix_power "
+          "linalg_matrix_power linalg_cond linalg_matrix_rank",
+          map_batched},
+      Family{"linalg_solve linalg_solve_ex _linalg_solve_ex linalg_solve_triangular cholesky_solve triangular_solve "
+             "linalg_lstsq linalg_lu_solve lu_solve",
+             map_solve},
+      Family{"scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention "
+             "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention "
+             "_scaled_dot_product_cudnn_attention _scaled_dot_product_attention_math_for_mps",
+             map_attention},
+      Family{"_scaled_dot_product_flash_attention_backward _scaled_dot_product_flash_attention_for_cpu_backward "
+             "_scaled_dot_product_efficient_attention_backward _scaled_dot_product_cudnn_attention_backward",
+             map_attention_backward},
+      Family{"lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell", map_cell},
+      // Every element may depend on every other; known, not merely unlisted.
+      Family{
+          "einsum lstm gru rnn_tanh rnn_relu mkldnn_rnn_layer _cudnn_rnn _cudnn_rnn_backward miopen_rnn "
+          "_thnn_fused_lstm_cell _thnn_fused_gru_cell "
+          "mkldnn_rnn_layer_backward _thnn_fused_lstm_cell_backward _thnn_fused_gru_cell_backward "
+          "_thnn_fused_lstm_cell_backward_impl _thnn_differentiable_lstm_cell_backward "
+          "_thnn_differentiable_gru_cell_backward chain_matmul linalg_multi_dot cov corrcoef dist pdist _pdist_forward "
+          "_pdist_backward _cdist_backward histc histogram bincount stft istft unique_dim unique_consecutive _unique "
+          "_unique2 "
+          "nonzero nonzero_static argwhere searchsorted bucketize linalg_householder_product linalg_tensorsolve "
+          "linalg_tensorinv _native_multi_head_attention "
+          "_transformer_encoder_layer_fwd trapezoid trapz gradient combinations cartesian_prod vander linalg_vander",
+          map_everything},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

@@ -149,25 +149,26 @@ Relation map_nll_backward(const Call& call) {
   return places ? Relation::everything().restrict_outputs(named(*places)) : Relation::everything();
 }
 
-const std::array kFamilies{
-    Family{"mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
-           "poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss",
-           map_elementwise_loss},
-    Family{"mse_loss_backward smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward "
-           "soft_margin_loss_backward",
-           pointwise},
-    Family{"cosine_embedding_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss", map_row_loss},
-    Family{"nll_loss nll_loss_nd nll_loss2d nll_loss_forward nll_loss2d_forward", map_nll, "target"},
-    Family{"cross_entropy_loss", map_cross_entropy, "target"},
-    Family{"nll_loss_backward nll_loss2d_backward", map_nll_backward, "target"},
-    Family{"ctc_loss _ctc_loss _ctc_loss_backward _cudnn_ctc_loss multi_margin_loss_backward "
-           "multilabel_margin_loss_forward "
-           "multilabel_margin_loss_backward",
-           map_everything},
-};
-
 }  // namespace
 
-std::span<const Family> loss_families() { return kFamilies; }
+std::span<const Family> loss_families() {
+  static const std::array table{
+      Family{"mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
+             "poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss",
+             map_elementwise_loss},
+      Family{"mse_loss_backward smooth_l1_loss_backward huber_loss_backward binary_cross_entropy_backward "
+             "soft_margin_loss_backward",
+             pointwise},
+      Family{"cosine_embedding_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss", map_row_loss},
+      Family{"nll_loss nll_loss_nd nll_loss2d nll_loss_forward nll_loss2d_forward", map_nll, "target"},
+      Family{"cross_entropy_loss", map_cross_entropy, "target"},
+      Family{"nll_loss_backward nll_loss2d_backward", map_nll_backward, "target"},
+      Family{"ctc_loss _ctc_loss _ctc_loss_backward _cudnn_ctc_loss multi_margin_loss_backward "
+             "multilabel_margin_loss_forward "
+             "multilabel_margin_loss_backward",
+             map_everything},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

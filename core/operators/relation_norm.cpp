@@ -141,23 +141,24 @@ Relation map_weight_norm(const Call& call) {
   return call.in[kept] == call.out[kept] ? one_dim(kept, kept) : Relation::everything();
 }
 
-const std::array kFamilies{
-    Family{"layer_norm native_layer_norm rms_norm _fused_rms_norm", map_layer_norm},
-    Family{"native_layer_norm_backward _fused_rms_norm_backward", map_layer_norm_backward},
-    Family{"batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training "
-           "_batch_norm_with_update _batch_norm_no_update _batch_norm_impl_index cudnn_batch_norm miopen_batch_norm",
-           map_batch_norm},
-    Family{"native_batch_norm_backward batch_norm_backward cudnn_batch_norm_backward miopen_batch_norm_backward "
-           "_batch_norm_impl_index_backward",
-           map_batch_norm_backward},
-    Family{"instance_norm", map_instance_norm},
-    Family{"group_norm native_group_norm", map_group_norm},
-    Family{"native_group_norm_backward", map_group_norm_backward},
-    Family{"_weight_norm _weight_norm_interface", map_weight_norm},
-};
-
 }  // namespace
 
-std::span<const Family> norm_families() { return kFamilies; }
+std::span<const Family> norm_families() {
+  static const std::array table{
+      Family{"layer_norm native_layer_norm rms_norm _fused_rms_norm", map_layer_norm},
+      Family{"native_layer_norm_backward _fused_rms_norm_backward", map_layer_norm_backward},
+      Family{"batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training "
+             "_batch_norm_with_update _batch_norm_no_update _batch_norm_impl_index cudnn_batch_norm miopen_batch_norm",
+             map_batch_norm},
+      Family{"native_batch_norm_backward batch_norm_backward cudnn_batch_norm_backward miopen_batch_norm_backward "
+             "_batch_norm_impl_index_backward",
+             map_batch_norm_backward},
+      Family{"instance_norm", map_instance_norm},
+      Family{"group_norm native_group_norm", map_group_norm},
+      Family{"native_group_norm_backward", map_group_norm_backward},
+      Family{"_weight_norm _weight_norm_interface", map_weight_norm},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

@@ -69,26 +69,28 @@ Relation map_unscale(const Call& call) {
   return broadcast(call.in, call.out);
 }
 
-const std::array kFamilies{
-    Family{"_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
-           "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_cos _foreach_cosh _foreach_div "
-           "_foreach_erf _foreach_erfc _foreach_exp _foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp "
-           "_foreach_lgamma _foreach_log _foreach_log10 _foreach_log1p _foreach_log2 _foreach_maximum _foreach_minimum "
-           "_foreach_mul _foreach_neg _foreach_pow _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
-           "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_sub _foreach_tan _foreach_tanh "
-           "_foreach_trunc broadcast_tensors",
-           map_foreach},
-    Family{"_foreach_norm _foreach_max _foreach_powsum", map_foreach_reduce},
-    Family{"_foreach_copy", map_foreach_copy},
-    Family{"_foreach_zero", map_nothing},
-    Family{"_foreach_mm", map_foreach_matmul},
-    Family{"_fused_adam _fused_adamw _fused_sgd _fused_adagrad", map_fused_step},
-    Family{"_amp_foreach_non_finite_check_and_unscale", map_unscale},
-    Family{"_amp_update_scale", map_everything},
-};
-
 }  // namespace
 
-std::span<const Family> optimizer_families() { return kFamilies; }
+std::span<const Family> optimizer_families() {
+  static const std::array table{
+      Family{
+          "_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
+          "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_cos _foreach_cosh _foreach_div "
+          "_foreach_erf _foreach_erfc _foreach_exp _foreach_expm1 _foreach_floor _foreach_frac _foreach_lerp "
+          "_foreach_lgamma _foreach_log _foreach_log10 _foreach_log1p _foreach_log2 _foreach_maximum _foreach_minimum "
+          "_foreach_mul _foreach_neg _foreach_pow _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
+          "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_sub _foreach_tan _foreach_tanh "
+          "_foreach_trunc broadcast_tensors",
+          map_foreach},
+      Family{"_foreach_norm _foreach_max _foreach_powsum", map_foreach_reduce},
+      Family{"_foreach_copy", map_foreach_copy},
+      Family{"_foreach_zero", map_nothing},
+      Family{"_foreach_mm", map_foreach_matmul},
+      Family{"_fused_adam _fused_adamw _fused_sgd _fused_adagrad", map_fused_step},
+      Family{"_amp_foreach_non_finite_check_and_unscale", map_unscale},
+      Family{"_amp_update_scale", map_everything},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

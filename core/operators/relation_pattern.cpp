@@ -304,36 +304,37 @@ Relation map_complex_view(const Call& call) {
   return leading(call.in, call.out, static_cast<int>(std::min(call.in.size(), call.out.size())));
 }
 
-const std::array kFamilies{
-    Family{"repeat tile", map_repeat},
-    Family{"repeat_interleave", map_repeat_interleave, "repeats"},
-    Family{"tril triu", map_triangle},
-    Family{"diag", map_diag},
-    Family{"diagonal diagonal_copy linalg_diagonal", map_diagonal},
-    Family{"diag_embed", map_diag_embed},
-    Family{"diagflat", map_diagflat},
-    Family{"diagonal_backward diagonal_scatter", map_into_diagonal},
-    Family{"trace", map_trace},
-    Family{"trace_backward", map_trace_backward},
-    Family{"fill_diagonal_", pointwise},
-    Family{"pad", map_pad},
-    Family{"constant_pad_nd", map_constant_pad},
-    Family{"_pad_circular", map_circular_pad},
-    Family{"reflection_pad1d reflection_pad2d reflection_pad3d", map_reflect_pad},
-    Family{"replication_pad1d replication_pad2d replication_pad3d", map_replicate_pad},
-    Family{"reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward", map_reflect_pad_backward},
-    Family{"replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward",
-           map_replicate_pad_backward},
-    Family{"unfold unfold_copy", map_unfold},
-    Family{"unfold_backward", map_unfold_backward},
-    Family{"pixel_shuffle", map_pixel_shuffle},
-    Family{"pixel_unshuffle", map_pixel_unshuffle},
-    Family{"channel_shuffle native_channel_shuffle", map_channel_shuffle},
-    Family{"view_as_real view_as_real_copy view_as_complex view_as_complex_copy", map_complex_view},
-};
-
 }  // namespace
 
-std::span<const Family> pattern_families() { return kFamilies; }
+std::span<const Family> pattern_families() {
+  static const std::array table{
+      Family{"repeat tile", map_repeat},
+      Family{"repeat_interleave", map_repeat_interleave, "repeats"},
+      Family{"tril triu", map_triangle},
+      Family{"diag", map_diag},
+      Family{"diagonal diagonal_copy linalg_diagonal", map_diagonal},
+      Family{"diag_embed", map_diag_embed},
+      Family{"diagflat", map_diagflat},
+      Family{"diagonal_backward diagonal_scatter", map_into_diagonal},
+      Family{"trace", map_trace},
+      Family{"trace_backward", map_trace_backward},
+      Family{"fill_diagonal_", pointwise},
+      Family{"pad", map_pad},
+      Family{"constant_pad_nd", map_constant_pad},
+      Family{"_pad_circular", map_circular_pad},
+      Family{"reflection_pad1d reflection_pad2d reflection_pad3d", map_reflect_pad},
+      Family{"replication_pad1d replication_pad2d replication_pad3d", map_replicate_pad},
+      Family{"reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward", map_reflect_pad_backward},
+      Family{"replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward",
+             map_replicate_pad_backward},
+      Family{"unfold unfold_copy", map_unfold},
+      Family{"unfold_backward", map_unfold_backward},
+      Family{"pixel_shuffle", map_pixel_shuffle},
+      Family{"pixel_unshuffle", map_pixel_unshuffle},
+      Family{"channel_shuffle native_channel_shuffle", map_channel_shuffle},
+      Family{"view_as_real view_as_real_copy view_as_complex view_as_complex_copy", map_complex_view},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

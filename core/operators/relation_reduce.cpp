@@ -184,33 +184,34 @@ Relation map_sum_to_size(const Call& call) {
 
 Relation map_rows(const Call& call) { return leading(call.in, call.out, static_cast<int>(call.in.size()) - 1); }
 
-const std::array kFamilies{
-    Family{"sum nansum mean nanmean prod std var std_mean var_mean norm linalg_vector_norm linalg_norm native_norm "
-           "frobenius_norm amax amin aminmax max min argmax argmin logsumexp special_logsumexp any all count_nonzero",
-           map_reduction},
-    Family{"median nanmedian kthvalue mode", map_line_reduction},
-    Family{"quantile nanquantile", map_quantile},
-    Family{"linalg_matrix_norm nuclear_norm", map_matrix_norm},
-    Family{"softmax log_softmax _softmax _log_softmax _safe_softmax special_softmax special_log_softmax "
-           "_softmax_backward_data sort topk argsort msort diff cumulative_trapezoid",
-           map_line},
-    Family{"_log_softmax_backward_data", map_log_softmax_backward},
-    Family{"_masked_softmax _masked_softmax_backward", map_masked_softmax},
-    Family{"cumsum cumprod cummax cummin logcumsumexp _logcumsumexp _cummax_helper _cummin_helper", map_scan},
-    Family{"cosine_similarity pairwise_distance linalg_vecdot", map_similarity},
-    Family{"cross linalg_cross", map_cross},
-    Family{"glu", map_glu},
-    Family{"glu_backward", map_glu_backward},
-    Family{"fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn "
-           "fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift _fft_c2c _fft_r2c _fft_c2r",
-           map_fft},
-    Family{"renorm", map_renorm},
-    Family{"sum_to_size", map_sum_to_size},
-    Family{"multinomial", map_rows},
-};
-
 }  // namespace
 
-std::span<const Family> reduce_families() { return kFamilies; }
+std::span<const Family> reduce_families() {
+  static const std::array table{
+      Family{"sum nansum mean nanmean prod std var std_mean var_mean norm linalg_vector_norm linalg_norm native_norm "
+             "frobenius_norm amax amin aminmax max min argmax argmin logsumexp special_logsumexp any all count_nonzero",
+             map_reduction},
+      Family{"median nanmedian kthvalue mode", map_line_reduction},
+      Family{"quantile nanquantile", map_quantile},
+      Family{"linalg_matrix_norm nuclear_norm", map_matrix_norm},
+      Family{"softmax log_softmax _softmax _log_softmax _safe_softmax special_softmax special_log_softmax "
+             "_softmax_backward_data sort topk argsort msort diff cumulative_trapezoid",
+             map_line},
+      Family{"_log_softmax_backward_data", map_log_softmax_backward},
+      Family{"_masked_softmax _masked_softmax_backward", map_masked_softmax},
+      Family{"cumsum cumprod cummax cummin logcumsumexp _logcumsumexp _cummax_helper _cummin_helper", map_scan},
+      Family{"cosine_similarity pairwise_distance linalg_vecdot", map_similarity},
+      Family{"cross linalg_cross", map_cross},
+      Family{"glu", map_glu},
+      Family{"glu_backward", map_glu_backward},
+      Family{"fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn "
+             "fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift _fft_c2c _fft_r2c _fft_c2r",
+             map_fft},
+      Family{"renorm", map_renorm},
+      Family{"sum_to_size", map_sum_to_size},
+      Family{"multinomial", map_rows},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

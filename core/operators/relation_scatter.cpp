@@ -190,24 +190,25 @@ Relation map_cumulative_backward(const Call& call) {
   return lines(call.in, call.out, {call.integer("dim", 0)});
 }
 
-const std::array kFamilies{
-    Family{"scatter", map_scatter, "index"},
-    Family{"scatter_add scatter_reduce", map_scatter_add, "index"},
-    Family{"index_add index_reduce", map_index_add, "index"},
-    Family{"index_copy", map_index_copy, "index"},
-    Family{"index_fill", map_index_fill, "index"},
-    Family{"index_select_backward", map_index_select_backward, "index"},
-    Family{"put", map_put, "index"},
-    Family{"masked_scatter", map_masked_scatter, "mask"},
-    Family{"masked_scatter_backward", map_masked_scatter_backward, "mask"},
-    Family{"embedding_dense_backward embedding_backward", map_embedding_backward, "indices"},
-    Family{"embedding_renorm embedding_renorm_", map_embedding_renorm},
-    Family{"value_selecting_reduction_backward", map_selected_backward, "indices"},
-    Family{"cummaxmin_backward cumprod_backward", map_cumulative_backward},
-};
-
 }  // namespace
 
-std::span<const Family> scatter_families() { return kFamilies; }
+std::span<const Family> scatter_families() {
+  static const std::array table{
+      Family{"scatter", map_scatter, "index"},
+      Family{"scatter_add scatter_reduce", map_scatter_add, "index"},
+      Family{"index_add index_reduce", map_index_add, "index"},
+      Family{"index_copy", map_index_copy, "index"},
+      Family{"index_fill", map_index_fill, "index"},
+      Family{"index_select_backward", map_index_select_backward, "index"},
+      Family{"put", map_put, "index"},
+      Family{"masked_scatter", map_masked_scatter, "mask"},
+      Family{"masked_scatter_backward", map_masked_scatter_backward, "mask"},
+      Family{"embedding_dense_backward embedding_backward", map_embedding_backward, "indices"},
+      Family{"embedding_renorm embedding_renorm_", map_embedding_renorm},
+      Family{"value_selecting_reduction_backward", map_selected_backward, "indices"},
+      Family{"cummaxmin_backward cumprod_backward", map_cumulative_backward},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

@@ -291,33 +291,34 @@ Relation map_rot90(const Call& call) {
   return Relation::product(std::move(links), call.out, call.in);
 }
 
-const std::array kFamilies{
-    Family{"reshape reshape_as view view_as view_copy _unsafe_view _reshape_alias _reshape_copy "
-           "_reshape_alias_copy _reshape_from_tensor flatten unflatten ravel "
-           "squeeze squeeze_copy unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d",
-           map_reshape},
-    Family{"expand expand_as expand_copy broadcast_to", map_expand},
-    Family{"transpose transpose_copy swapaxes swapdims", map_transpose},
-    Family{"t t_copy mT mH adjoint matrix_H numpy_T", map_matrix_transpose},
-    Family{"permute permute_copy", map_permute},
-    Family{"movedim moveaxis", map_movedim},
-    Family{"select select_copy", map_select},
-    Family{"unbind unbind_copy", map_unbind},
-    Family{"slice slice_copy", map_slice},
-    Family{"narrow narrow_copy", map_narrow},
-    Family{"split split_copy split_with_sizes split_with_sizes_copy chunk tensor_split unsafe_split unsafe_chunk "
-           "unsafe_split_with_sizes",
-           map_split},
-    Family{"as_strided hsplit vsplit dsplit", by_memory},
-    Family{"select_backward select_scatter", map_into_select},
-    Family{"slice_backward slice_scatter", map_into_slice},
-    Family{"flip fliplr flipud", map_flip},
-    Family{"roll", map_roll},
-    Family{"rot90", map_rot90},
-};
-
 }  // namespace
 
-std::span<const Family> shape_families() { return kFamilies; }
+std::span<const Family> shape_families() {
+  static const std::array table{
+      Family{"reshape reshape_as view view_as view_copy _unsafe_view _reshape_alias _reshape_copy "
+             "_reshape_alias_copy _reshape_from_tensor flatten unflatten ravel "
+             "squeeze squeeze_copy unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d",
+             map_reshape},
+      Family{"expand expand_as expand_copy broadcast_to", map_expand},
+      Family{"transpose transpose_copy swapaxes swapdims", map_transpose},
+      Family{"t t_copy mT mH adjoint matrix_H numpy_T", map_matrix_transpose},
+      Family{"permute permute_copy", map_permute},
+      Family{"movedim moveaxis", map_movedim},
+      Family{"select select_copy", map_select},
+      Family{"unbind unbind_copy", map_unbind},
+      Family{"slice slice_copy", map_slice},
+      Family{"narrow narrow_copy", map_narrow},
+      Family{"split split_copy split_with_sizes split_with_sizes_copy chunk tensor_split unsafe_split unsafe_chunk "
+             "unsafe_split_with_sizes",
+             map_split},
+      Family{"as_strided hsplit vsplit dsplit", by_memory},
+      Family{"select_backward select_scatter", map_into_select},
+      Family{"slice_backward slice_scatter", map_into_slice},
+      Family{"flip fliplr flipud", map_flip},
+      Family{"roll", map_roll},
+      Family{"rot90", map_rot90},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

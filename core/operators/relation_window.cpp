@@ -302,52 +302,54 @@ Relation map_im2col(const Call& call) {
                   : Relation::product(std::move(links), std::move(column_view), image_view);
 }
 
-const std::array kFamilies{
-    Family{
-        "conv1d conv2d conv3d convolution _convolution _convolution_mode convolution_overrideable conv_depthwise3d "
-        "_conv_depthwise2d "
-        "thnn_conv2d _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d "
-        "mkldnn_convolution cudnn_convolution cudnn_convolution_relu miopen_convolution miopen_depthwise_convolution "
-        "conv_transpose1d conv_transpose2d conv_transpose3d cudnn_convolution_transpose miopen_convolution_transpose "
-        "slow_conv_transpose2d slow_conv_transpose3d",
-        map_convolution},
-    Family{"convolution_backward convolution_backward_overrideable", map_convolution_backward},
-    Family{"conv_tbc", map_conv_tbc},
-    Family{"avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices "
-           "max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d",
-           map_pool},
-    Family{"adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d "
-           "mkldnn_adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
-           map_adaptive_pool},
-    Family{"fractional_max_pool2d fractional_max_pool3d", map_free_pool},
-    Family{"avg_pool2d_backward avg_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
-           "max_pool2d_backward",
-           map_pool_backward},
-    Family{"_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
-           "adaptive_max_pool2d_backward adaptive_max_pool3d_backward mkldnn_adaptive_avg_pool2d_backward",
-           map_adaptive_pool_backward},
-    Family{"fractional_max_pool2d_backward fractional_max_pool3d_backward", map_free_pool_backward},
-    Family{"max_unpool2d max_unpool3d", map_unpool},
-    Family{
-        "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
-        "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
-        "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa",
-        map_upsample},
-    Family{"upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
-           "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
-           "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
-           "upsample_bicubic2d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward "
-           "_upsample_lanczos2d_aa_backward",
-           map_upsample_backward},
-    Family{"grid_sampler grid_sampler_2d grid_sampler_3d cudnn_grid_sampler _grid_sampler_2d_cpu_fallback",
-           map_grid_sampler},
-    Family{"grid_sampler_2d_backward grid_sampler_3d_backward affine_grid_generator affine_grid_generator_backward",
-           map_sample},
-    Family{"im2col col2im", map_im2col},
-};
-
 }  // namespace
 
-std::span<const Family> window_families() { return kFamilies; }
+std::span<const Family> window_families() {
+  static const std::array table{
+      Family{
+          "conv1d conv2d conv3d convolution _convolution _convolution_mode convolution_overrideable conv_depthwise3d "
+          "_conv_depthwise2d "
+          "thnn_conv2d _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d "
+          "mkldnn_convolution cudnn_convolution cudnn_convolution_relu miopen_convolution miopen_depthwise_convolution "
+          "conv_transpose1d conv_transpose2d conv_transpose3d cudnn_convolution_transpose miopen_convolution_transpose "
+          "slow_conv_transpose2d slow_conv_transpose3d",
+          map_convolution},
+      Family{"convolution_backward convolution_backward_overrideable", map_convolution_backward},
+      Family{"conv_tbc", map_conv_tbc},
+      Family{"avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices "
+             "max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d",
+             map_pool},
+      Family{"adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d "
+             "mkldnn_adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+             map_adaptive_pool},
+      Family{"fractional_max_pool2d fractional_max_pool3d", map_free_pool},
+      Family{
+          "avg_pool2d_backward avg_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
+          "max_pool2d_backward",
+          map_pool_backward},
+      Family{"_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward "
+             "adaptive_max_pool2d_backward adaptive_max_pool3d_backward mkldnn_adaptive_avg_pool2d_backward",
+             map_adaptive_pool_backward},
+      Family{"fractional_max_pool2d_backward fractional_max_pool3d_backward", map_free_pool_backward},
+      Family{"max_unpool2d max_unpool3d", map_unpool},
+      Family{"upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
+             "_upsample_nearest_exact2d "
+             "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
+             "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa",
+             map_upsample},
+      Family{"upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
+             "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
+             "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
+             "upsample_bicubic2d_backward _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward "
+             "_upsample_lanczos2d_aa_backward",
+             map_upsample_backward},
+      Family{"grid_sampler grid_sampler_2d grid_sampler_3d cudnn_grid_sampler _grid_sampler_2d_cpu_fallback",
+             map_grid_sampler},
+      Family{"grid_sampler_2d_backward grid_sampler_3d_backward affine_grid_generator affine_grid_generator_backward",
+             map_sample},
+      Family{"im2col col2im", map_im2col},
+  };
+  return table;
+}
 
 }  // namespace sherlorch::maps

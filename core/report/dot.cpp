@@ -14,7 +14,7 @@ namespace sherlorch {
 namespace {
 
 // Chosen: a path of 60 nodes is a tall picture, but one that can be read.
-constexpr std::size_t kMaxPathSteps = 60;
+constexpr std::size_t kMaxDrawnSteps = 60;
 
 // A quoted string. Graphviz reads escapes and HTML entities in labels, so both are taken out; "\n" starts a new line.
 std::string quoted(std::string_view text) {
@@ -94,7 +94,7 @@ class DotReport {
   void path(const Culprit& culprit) {
     const Step* last = nullptr;
     const PathItem* gap = nullptr;
-    const std::vector<PathItem> items = fold_path(culprit.path, kMaxPathSteps);
+    const std::vector<PathItem> items = fold_path(culprit.path, kMaxDrawnSteps);
     for (const PathItem& item : items) {
       if (item.step == nullptr) {
         gap = &item;

@@ -72,9 +72,9 @@ class Writer {
   JsonWriter& json_;
 };
 
-class Reader {
+class DiagnosisReader {
  public:
-  explicit Reader(JsonReader& json) : json_(json) {}
+  explicit DiagnosisReader(JsonReader& json) : json_(json) {}
 
   // Every member of `x` must be there, once; unknown keys are skipped.
   template <typename T>
@@ -92,7 +92,7 @@ class Reader {
  private:
   // Reads the member whose key has just been read.
   struct Match {
-    Reader& reader;
+    DiagnosisReader& reader;
     std::string_view key;
     std::uint32_t* seen;
     int field = 0;
@@ -110,7 +110,7 @@ class Reader {
   };
 
   struct Missing {
-    Reader& reader;
+    DiagnosisReader& reader;
     std::uint32_t seen;
     int field = 0;
 
@@ -233,7 +233,7 @@ Diagnosis from_json(std::string_view text) {
   }
   JsonReader json(text);
   try {
-    Reader(json).object(diagnosis);
+    DiagnosisReader(json).object(diagnosis);
   } catch (const ReportError& error) {
     throw ReportError(std::string("This sherlorch diagnosis is damaged: ") + error.what() + ".");
   }

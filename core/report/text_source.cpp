@@ -9,7 +9,7 @@ namespace sherlorch {
 namespace {
 
 // Chosen: more than any source line that a person reads; a line of minified data is cut here.
-constexpr std::size_t kMaxLineBytes = 4096;
+constexpr std::size_t kMaxReadBytes = 4096;
 // Chosen: a site further down than this is not in a file that a person wrote.
 constexpr int kMaxLineNumber = 10'000'000;
 
@@ -19,7 +19,7 @@ bool next_line(std::istream& in, std::string* text) {
   for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
     any = true;
     if (c == '\n') break;
-    if (text->size() < kMaxLineBytes) *text += static_cast<char>(c);
+    if (text->size() < kMaxReadBytes) *text += static_cast<char>(c);
   }
   if (!text->empty() && text->back() == '\r') text->pop_back();
   return any;
