@@ -370,7 +370,7 @@ Verdict explain_igamma(const Context& context) {
 }  // namespace
 
 std::span<const Family> arithmetic_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"add", explain_add, add_subject},
       {"sub", explain_sub, sub_subject},
       {"rsub", explain_sub, rsub_subject},
@@ -390,7 +390,7 @@ std::span<const Family> arithmetic_families() {
       {"igamma", explain_igamma, call_subject},
       {"gammainc", explain_igamma, call_subject},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

@@ -130,7 +130,7 @@ Verdict explain_lstsq(const Context& context) {
 }  // namespace
 
 std::span<const Family> linalg_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"linalg_inv", explain_inverse, nullptr},
       {"linalg_pinv", explain_spectral, nullptr},
       {"linalg_solve", explain_solve, nullptr},
@@ -156,7 +156,7 @@ std::span<const Family> linalg_families() {
       {"linalg_qr", explain_spectral, nullptr},
       {"linalg_lstsq", explain_lstsq, nullptr},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

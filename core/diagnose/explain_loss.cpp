@@ -256,7 +256,7 @@ std::string loss_subject(const Context& context) {
 }  // namespace
 
 std::span<const Family> loss_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"cross_entropy_loss", explain_cross_entropy, loss_subject},
       {"nll_loss", explain_cross_entropy, loss_subject},
       {"nll_loss_backward", nothing_counts, nullptr},
@@ -272,7 +272,7 @@ std::span<const Family> loss_families() {
       {"gaussian_nll_loss", explain_gaussian, loss_subject},
       {"ctc_loss", explain_ctc, loss_subject},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

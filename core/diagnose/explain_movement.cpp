@@ -183,7 +183,7 @@ Verdict explain_interpolate(const Context& context) {
 }  // namespace
 
 std::span<const Family> movement_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"to", explain_cast, cast_subject},
       {"to_copy", explain_cast, cast_subject},
       {"half", explain_cast, cast_subject},
@@ -229,7 +229,7 @@ std::span<const Family> movement_families() {
       {"grid_sampler_2d", explain_interpolate, nullptr},
       {"grid_sampler_3d", explain_interpolate, nullptr},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

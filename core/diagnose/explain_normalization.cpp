@@ -160,7 +160,7 @@ Verdict explain_distance(const Context& context) {
 }  // namespace
 
 std::span<const Family> normalization_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"layer_norm", explain_norm_layer, layer_subject},
       {"group_norm", explain_norm_layer, layer_subject},
       {"rms_norm", explain_norm_layer, layer_subject},
@@ -175,7 +175,7 @@ std::span<const Family> normalization_families() {
       {"pdist", explain_distance, nullptr},
       {"dist", explain_distance, nullptr},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

@@ -170,7 +170,7 @@ Verdict explain_unscale(const Context& context) {
 }  // namespace
 
 std::span<const Family> optimizer_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"addcdiv", explain_addcdiv, addcdiv_subject},
       {"addcmul", explain_addcmul, addcmul_subject},
       {"lerp", explain_lerp, lerp_subject},
@@ -180,7 +180,7 @@ std::span<const Family> optimizer_families() {
       {"sgd", explain_fused, nullptr},
       {"amp_foreach_non_finite_check_and_unscale", explain_unscale, nullptr},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

@@ -135,7 +135,7 @@ Verdict explain_matrix_growth(const Context& context) {
 }  // namespace
 
 std::span<const Family> product_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"matmul", explain_product, product_subject},
       {"mm", explain_product, product_subject},
       {"bmm", explain_product, product_subject},
@@ -181,7 +181,7 @@ std::span<const Family> product_families() {
       {"matrix_power", explain_matrix_growth, nullptr},
       {"linalg_matrix_power", explain_matrix_growth, nullptr},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

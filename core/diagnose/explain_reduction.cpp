@@ -156,7 +156,7 @@ std::string norm_subject(const Context& context) { return reduced(context, "norm
 }  // namespace
 
 std::span<const Family> reduction_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"sum", explain_sum, sum_subject},
       {"nansum", explain_sum, sum_subject},
       {"sum_to_size", explain_sum, sum_subject},
@@ -179,7 +179,7 @@ std::span<const Family> reduction_families() {
       {"norm", explain_norm, norm_subject},
       {"frobenius_norm", explain_norm, norm_subject},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

@@ -143,7 +143,7 @@ std::string attention_subject(const Context&) { return "attention"; }
 }  // namespace
 
 std::span<const Family> softmax_families() {
-  static constexpr Family table[] = {
+  static constexpr Family kTable[] = {
       {"softmax", explain_softmax, softmax_subject},
       {"log_softmax", explain_softmax, softmax_subject},
       {"safe_softmax", explain_softmax, softmax_subject},
@@ -153,7 +153,7 @@ std::span<const Family> softmax_families() {
       {"logcumsumexp", explain_logsumexp, logsumexp_subject},
       {"attention", explain_attention, attention_subject},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::explaining

@@ -72,7 +72,7 @@ Relation map_unscale(const Call& call) {
 }  // namespace
 
 std::span<const Family> optimizer_families() {
-  static const std::array table{
+  static const std::array kTable{
       Family{
           "_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
           "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_cos _foreach_cosh _foreach_div "
@@ -90,7 +90,7 @@ std::span<const Family> optimizer_families() {
       Family{"_amp_foreach_non_finite_check_and_unscale", map_unscale},
       Family{"_amp_update_scale", map_everything},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps

@@ -307,7 +307,7 @@ Relation map_complex_view(const Call& call) {
 }  // namespace
 
 std::span<const Family> pattern_families() {
-  static const std::array table{
+  static const std::array kTable{
       Family{"repeat tile", map_repeat},
       Family{"repeat_interleave", map_repeat_interleave, "repeats"},
       Family{"tril triu", map_triangle},
@@ -334,7 +334,7 @@ std::span<const Family> pattern_families() {
       Family{"channel_shuffle native_channel_shuffle", map_channel_shuffle},
       Family{"view_as_real view_as_real_copy view_as_complex view_as_complex_copy", map_complex_view},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps

@@ -46,7 +46,7 @@ Relation map_dropout(const Call& call) {
 }  // namespace
 
 std::span<const Family> pointwise_families() {
-  static const std::array table{
+  static const std::array kTable{
       // Unary.
       Family{
           "abs absolute neg negative positive conj conj_physical _conj _conj_physical _neg_view resolve_conj "
@@ -117,7 +117,7 @@ std::span<const Family> pointwise_families() {
           map_nothing},
       Family{"bernoulli poisson normal binomial _standard_gamma", pointwise},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps

@@ -193,7 +193,7 @@ Relation map_cumulative_backward(const Call& call) {
 }  // namespace
 
 std::span<const Family> scatter_families() {
-  static const std::array table{
+  static const std::array kTable{
       Family{"scatter", map_scatter, "index"},
       Family{"scatter_add scatter_reduce", map_scatter_add, "index"},
       Family{"index_add index_reduce", map_index_add, "index"},
@@ -208,7 +208,7 @@ std::span<const Family> scatter_families() {
       Family{"value_selecting_reduction_backward", map_selected_backward, "indices"},
       Family{"cummaxmin_backward cumprod_backward", map_cumulative_backward},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps

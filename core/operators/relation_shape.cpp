@@ -294,7 +294,7 @@ Relation map_rot90(const Call& call) {
 }  // namespace
 
 std::span<const Family> shape_families() {
-  static const std::array table{
+  static const std::array kTable{
       Family{"reshape reshape_as view view_as view_copy _unsafe_view _reshape_alias _reshape_copy "
              "_reshape_alias_copy _reshape_from_tensor flatten unflatten ravel "
              "squeeze squeeze_copy unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d",
@@ -318,7 +318,7 @@ std::span<const Family> shape_families() {
       Family{"roll", map_roll},
       Family{"rot90", map_rot90},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps

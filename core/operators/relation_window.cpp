@@ -305,7 +305,7 @@ Relation map_im2col(const Call& call) {
 }  // namespace
 
 std::span<const Family> window_families() {
-  static const std::array table{
+  static const std::array kTable{
       Family{
           "conv1d conv2d conv3d convolution _convolution _convolution_mode convolution_overrideable conv_depthwise3d "
           "_conv_depthwise2d "
@@ -349,7 +349,7 @@ std::span<const Family> window_families() {
              map_sample},
       Family{"im2col col2im", map_im2col},
   };
-  return table;
+  return kTable;
 }
 
 }  // namespace sherlorch::maps
