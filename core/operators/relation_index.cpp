@@ -389,7 +389,7 @@ Relation map_masked_select(const Call& call) {
 }  // namespace
 
 std::span<const Family> index_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"index _unsafe_index", map_index, "indices"},
       Family{"index_put _index_put_impl_ _unsafe_index_put", map_index_put, "indices"},
       Family{"index_select", map_index_select, "index"},

@@ -96,7 +96,7 @@ Relation map_block_diag(const Call& call) {
 }  // namespace
 
 std::span<const Family> join_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"cat concat concatenate", map_cat}, Family{"stack _stack", map_stack},        Family{"hstack", map_hstack},
       Family{"vstack row_stack", map_vstack},    Family{"column_stack", map_column_stack}, Family{"dstack", map_dstack},
       Family{"block_diag", map_block_diag},

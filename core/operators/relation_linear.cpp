@@ -231,7 +231,7 @@ Relation map_cell(const Call& call) {
 }  // namespace
 
 std::span<const Family> linear_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"matmul linalg_matmul mm bmm mv dot vdot _int_mm", map_matmul},
       Family{"addmm _addmm_activation baddbmm addbmm addmv addr", map_add_product},
       Family{"outer ger", map_outer},

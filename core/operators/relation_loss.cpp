@@ -152,7 +152,7 @@ Relation map_nll_backward(const Call& call) {
 }  // namespace
 
 std::span<const Family> loss_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
              "poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss",
              map_elementwise_loss},

@@ -144,7 +144,7 @@ Relation map_weight_norm(const Call& call) {
 }  // namespace
 
 std::span<const Family> norm_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"layer_norm native_layer_norm rms_norm _fused_rms_norm", map_layer_norm},
       Family{"native_layer_norm_backward _fused_rms_norm_backward", map_layer_norm_backward},
       Family{"batch_norm native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training "

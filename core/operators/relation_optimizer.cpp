@@ -72,7 +72,7 @@ Relation map_unscale(const Call& call) {
 }  // namespace
 
 std::span<const Family> optimizer_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{
           "_foreach_abs _foreach_acos _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_asin _foreach_atan "
           "_foreach_ceil _foreach_clamp_max _foreach_clamp_min _foreach_clone _foreach_cos _foreach_cosh _foreach_div "

@@ -307,7 +307,7 @@ Relation map_complex_view(const Call& call) {
 }  // namespace
 
 std::span<const Family> pattern_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"repeat tile", map_repeat},
       Family{"repeat_interleave", map_repeat_interleave, "repeats"},
       Family{"tril triu", map_triangle},

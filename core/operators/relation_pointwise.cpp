@@ -46,7 +46,7 @@ Relation map_dropout(const Call& call) {
 }  // namespace
 
 std::span<const Family> pointwise_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       // Unary.
       Family{
           "abs absolute neg negative positive conj conj_physical _conj _conj_physical _neg_view resolve_conj "

@@ -187,7 +187,7 @@ Relation map_rows(const Call& call) { return leading(call.in, call.out, static_c
 }  // namespace
 
 std::span<const Family> reduce_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"sum nansum mean nanmean prod std var std_mean var_mean norm linalg_vector_norm linalg_norm native_norm "
              "frobenius_norm amax amin aminmax max min argmax argmin logsumexp special_logsumexp any all count_nonzero",
              map_reduction},

@@ -193,7 +193,7 @@ Relation map_cumulative_backward(const Call& call) {
 }  // namespace
 
 std::span<const Family> scatter_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"scatter", map_scatter, "index"},
       Family{"scatter_add scatter_reduce", map_scatter_add, "index"},
       Family{"index_add index_reduce", map_index_add, "index"},

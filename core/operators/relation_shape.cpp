@@ -294,7 +294,7 @@ Relation map_rot90(const Call& call) {
 }  // namespace
 
 std::span<const Family> shape_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{"reshape reshape_as view view_as view_copy _unsafe_view _reshape_alias _reshape_copy "
              "_reshape_alias_copy _reshape_from_tensor flatten unflatten ravel "
              "squeeze squeeze_copy unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d",

@@ -305,7 +305,7 @@ Relation map_im2col(const Call& call) {
 }  // namespace
 
 std::span<const Family> window_families() {
-  static const std::array kTable{
+  static constexpr std::array kTable{
       Family{
           "conv1d conv2d conv3d convolution _convolution _convolution_mode convolution_overrideable conv_depthwise3d "
           "_conv_depthwise2d "
