@@ -1,4 +1,6 @@
 // What autograd keeps beside a tensor. Apart from the rest because this header takes half a minute to compile.
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "adapter/tensor_facts.h"
@@ -24,6 +26,13 @@ const c10::TensorImpl* tangent_of(const c10::TensorImpl* impl) noexcept {
 bool is_leaf_that_requires_grad(const c10::TensorImpl* impl) noexcept {
   const auto* meta = meta_of(impl);
   return meta != nullptr && meta->requires_grad_ && meta->grad_fn_ == nullptr;
+}
+
+ByteRange accumulated_parameter() noexcept {
+  const auto node = torch::autograd::get_current_node();
+  const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+  if (accumulate == nullptr || !accumulate->variable.defined()) return {};
+  return memory_of(accumulate->variable);
 }
 
 }  // namespace sherlorch

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "adapter/session.h"
 #include "core/record/bad_op.h"
@@ -376,6 +377,8 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     call.node_thread = container.node_thread;
     call.node_name = container.record->name();
     if (container.kind == OpenKind::kEngine) call.node_name += kEvaluateLength;
+    if (call.in_node && std::strcmp(call.node_name, "torch::autograd::AccumulateGrad") == 0)
+      call.gradient_of = accumulated_parameter();
   }
   call.inputs = state.call_inputs;
   call.outputs = state.call_outputs;

@@ -131,10 +131,4 @@ bool find_node(const Window& window, const at::TensorBase& tensor, Step* step) {
   }
 }
 
-StorageKey storage_key(const at::TensorBase& tensor) {
-  LoneTensor lone;
-  if (tensor.defined()) look_at(tensor, &lone);
-  return lone.kind == TensorKind::kBytes ? lone.tensor.storage : 0;
-}
-
 }  // namespace sherlorch

@@ -31,7 +31,4 @@ SHERLORCH_API std::vector<Step> bystanders(const Window& window, const at::Tenso
 // The last op that wrote the tensor or made this view of it.
 SHERLORCH_API bool find_node(const Window& window, const at::TensorBase& tensor, Step* step);
 
-// 0 if it has no readable storage.
-SHERLORCH_API StorageKey storage_key(const at::TensorBase& tensor);
-
 }  // namespace sherlorch

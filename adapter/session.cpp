@@ -8,6 +8,7 @@
 
 #include "adapter/frontend.h"
 #include "adapter/observer.h"
+#include "adapter/storage_names.h"
 #include "adapter/tensor_facts.h"
 
 namespace sherlorch {
@@ -234,7 +235,7 @@ void Window::set_trap(bool armed) {
 
 bool Window::trap_armed_for(OpSeq seq) const { return trap_.load(std::memory_order_relaxed) && visible(seq); }
 
-void Window::name_storages(std::unordered_map<StorageKey, StorageLabel> labels) {
+void Window::name_storages(StorageLabels labels) {
   std::lock_guard lock(mutex_);
   labels_ = std::move(labels);
 }
@@ -275,6 +276,24 @@ bool Window::visible(OpSeq seq) const {
   return false;
 }
 
+namespace {
+
+// The one label that these bytes belong to.
+StorageLabel label_of(const StorageLabels& labels, StorageKey key, std::int64_t begin, std::int64_t end) {
+  const auto found = labels.find(key);
+  if (found == labels.end()) return {};
+  const StorageLabel* only = nullptr;
+  for (const StorageLabel& label : found->second) {
+    if (label.begin == begin && label.end == end) return label;
+    if (label.end <= begin || end <= label.begin) continue;
+    if (only != nullptr) return {};
+    only = &label;
+  }
+  return only == nullptr ? StorageLabel() : *only;
+}
+
+}  // namespace
+
 View Window::view() const {
   View view;
   view.total_ops = op_count();
@@ -293,9 +312,10 @@ View Window::view() const {
   view.names_modules = [hidden = hidden_, on = options_.module_paths, within](OpSeq seq) {
     return on && !within(hidden, seq);
   };
-  view.label = [labels = labels_](StorageKey key) {
-    auto found = labels.find(key);
-    return found == labels.end() ? StorageLabel() : found->second;
+  view.label = [labels = labels_, unwatched = unwatched_labels()](StorageKey key, std::int64_t begin,
+                                                                  std::int64_t end) {
+    StorageLabel label = label_of(labels, key, begin, end);
+    return label.name.empty() ? label_of(unwatched, key, begin, end) : label;
   };
   view.dtype_text = dtype_text;
   view.thread_text = thread_text;

@@ -18,6 +18,9 @@ namespace sherlorch {
 
 class Session;
 
+// By storage; several tensors may lie in one.
+using StorageLabels = std::unordered_map<StorageKey, std::vector<StorageLabel>>;
+
 struct WindowOptions {
   bool sites = true;
   bool module_paths = true;
@@ -49,8 +52,8 @@ class SHERLORCH_API Window {
   void set_trap(bool armed);
   bool trap_armed_for(OpSeq seq) const;
 
-  // Names of parameters and buffers, for origins. Replaces earlier ones.
-  void name_storages(std::unordered_map<StorageKey, StorageLabel> labels);
+  // Names of parameters, buffers and gradients. Replaces earlier ones.
+  void name_storages(StorageLabels labels);
   // No module path for ops from here on; or again.
   void hide_modules();
   void show_modules();
@@ -80,7 +83,7 @@ class SHERLORCH_API Window {
   std::vector<Interval> intervals_;
   std::vector<Interval> hidden_;  // in which module paths are not told
   std::atomic<bool> trap_{false};
-  std::unordered_map<StorageKey, StorageLabel> labels_;
+  StorageLabels labels_;
   std::vector<BlindSpot> extra_blind_spots_;
   std::vector<std::uint64_t> blind_base_;
 };

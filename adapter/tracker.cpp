@@ -76,7 +76,7 @@ void Tracker::name(const at::TensorBase& tensor, std::string name, bool buffer) 
 void Tracker::name(const std::vector<NamedTensor>& tensors) {
   std::lock_guard lock(impl_->mutex);
   for (const NamedTensor& named : tensors) impl_->names.name(named.tensor, named.name, named.buffer);
-  impl_->names.show_in(&impl_->window);
+  impl_->window.name_storages(impl_->names.labels());
 }
 
 bool Tracker::has_issue(const at::TensorBase& tensor) const { return sherlorch::has_issue(tensor); }

@@ -170,7 +170,7 @@ class NativeTracker {
       const auto& [tensor, name, buffer] = *entry;
       names_.name(tensor_of(tensor), name, buffer);
     }
-    names_.show_in(&window_);
+    window_.name_storages(names_.labels());
   }
 
   // Gradients as they are now; replaces those named before.
@@ -178,7 +178,7 @@ class NativeTracker {
     std::lock_guard lock(names_mutex_);
     names_.forget_gradients();
     for (const auto& [tensor, name] : entries) names_.name_gradient(tensor_of(tensor), name);
-    names_.show_in(&window_);
+    window_.name_storages(names_.labels());
   }
 
   void set_trap(const py::object& callback);
@@ -450,6 +450,11 @@ PYBIND11_MODULE(_native, m) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
     const ModuleId id = table.id_of(module.ptr());
     if (replace || table.name(id).empty()) table.set_name(id, name, class_name(module));
+  });
+  m.def("name_unwatched_tensors", [](const std::vector<std::tuple<py::object, std::string, bool>>& entries) {
+    std::vector<NamedTensor> tensors;
+    for (const auto& [tensor, name, buffer] : entries) tensors.push_back({tensor_of(tensor), name, buffer});
+    name_unwatched(tensors);
   });
   m.def("forget_module", [](std::uintptr_t address) {
     Session::get().recorder().graph().tables.modules.forget(reinterpret_cast<const void*>(address));

@@ -24,12 +24,13 @@ class AddressCache {
   Value* find(const void* address) noexcept {
     for (std::size_t i = home(address);; ++i) {
       Slot& slot = slots_[i & mask_];
-      if (slot.address == address) return &slot.value;
       if (slot.address == nullptr) return nullptr;
+      if (slot.address == address) return &slot.value;
     }
   }
 
-  // The value at `address`, a new one if there is none; not null. Voids pointers that were given before.
+  // The value at `address`, a new one if there is none. REQUIRES: address is not null. Voids pointers that were given
+  // before.
   Value& insert(const void* address) {
     if (Value* found = find(address)) return *found;
     if (2 * (entries_ + 1) > slots_.size()) grow();

@@ -20,6 +20,7 @@ TEST(AddressCache, FindsWhatWasInsertedAndNothingElse) {
   ASSERT_NE(cache.find(address(64)), nullptr);
   EXPECT_EQ(*cache.find(address(64)), 7);
   EXPECT_EQ(cache.find(address(72)), nullptr);
+  EXPECT_EQ(cache.find(nullptr), nullptr);
   EXPECT_EQ(cache.insert(address(64)), 7);  // the same one again
   EXPECT_EQ(cache.size(), 1u);
 }

@@ -19,6 +19,13 @@ using ModuleId = std::uint32_t;
 // The identity of a storage: the address of its StorageImpl (not of its bytes, which may move). 0 means "none".
 using StorageKey = std::uint64_t;
 
+// Bytes of a storage, counted from its start; half-open. No storage: none.
+struct ByteRange {
+  StorageKey storage = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 // Logical number of a thread, given out by the adapter in order of first sight; 0 is never used.
 using ThreadId = std::uint32_t;
 

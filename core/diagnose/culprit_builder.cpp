@@ -82,6 +82,11 @@ std::uint64_t unseen(const View& view) {
   return count;
 }
 
+bool ran_compiled(const View& view) {
+  return std::any_of(view.blind_spots.begin(), view.blind_spots.end(),
+                     [](const BlindSpot& spot) { return spot.kind == "compiled" && spot.count > 0; });
+}
+
 // The op has a tensor argument of which nothing was recorded: it was left out of the call, or it could not be read.
 bool has_unrecorded_argument(const OperatorInfo& op, const OpRecord& record) {
   for (std::size_t arg = 0; arg < op.arguments.size(); ++arg) {
@@ -168,6 +173,13 @@ void CulpritBuilder::doubt(const Visit* visit, const Visit* shown, Culprit* culp
       is_origin || has_unrecorded_argument(graph_.tables.operators.get(shown->record->op), *shown->record);
   if (const std::uint64_t count = unseen(view_); count > 0 && hidden && culprit->origin != Origin::kConstant) {
     reasons.emplace_back("what was not looked at (see the blind spots) may have made the value before");
+    const bool unmade = culprit->origin == Origin::kInput || culprit->origin == Origin::kUninitialized;
+    if (unmade && ran_compiled(view_)) {
+      culprit->explanation =
+          "No traced op wrote this value, but compiled code ran, and its ops were not traced: one of them may have "
+          "made it.";
+      culprit->help = "Run it once without compile=\"trace_opaque\": then compiled code is traced op by op.";
+    }
   }
   if (visit != nullptr && visit->record->last_writer != 0 && visit->record->origin == OriginKind::kExternal &&
       scanned_in_part(view_, visit->record->outputs[0].facts.geometry)) {

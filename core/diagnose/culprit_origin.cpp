@@ -48,10 +48,10 @@ void OriginTeller::tell(const OpRecord& record, const OpRecord* reader, Culprit*
     const TensorFacts& facts = record.outputs[0].facts;
     if (record.origin == OriginKind::kExternal && !scanned_in_part(view_, facts.geometry))
       culprit->origin_detail = "external write";
-    const StorageLabel label = view_.label(facts.storage);
+    const StorageLabel label = steps_.label(facts, record.seq);
     if (!label.name.empty() || facts.is_parameter) culprit->origin = Origin::kParameter;
     if (!label.name.empty()) {
-      culprit->origin_label = (label.buffer ? "buffer " : "parameter ") + label.name;
+      culprit->origin_label = label.text();
       if (label.buffer && culprit->origin_detail.empty()) culprit->origin_detail = "buffer";
     } else if (facts.is_parameter) {
       culprit->origin_label = "a parameter";
@@ -89,7 +89,7 @@ std::string OriginTeller::asked_for(const OpRecord& record) const {
   }
   if (!view_.visible(maker->seq)) return std::string(kind) + " from before this trace";
   if (maker->op == 0) {
-    const StorageLabel label = view_.label(maker->outputs[0].facts.storage);
+    const StorageLabel label = steps_.label(maker->outputs[0].facts, maker->seq);
     return std::string(kind) + " of " + (label.name.empty() ? "a mask from before the trace" : label.name);
   }
   Step step = steps_.of_record(*maker, nullptr);

@@ -115,7 +115,7 @@ class Builder {
   void add_deliberate(const Visit& visit) {
     Step step = steps_.of_record(*visit.record, &visit.wanted);
     if (step.op_name.empty()) {
-      const StorageLabel label = view_.label(visit.record->outputs[0].facts.storage);
+      const StorageLabel label = steps_.label(visit.record->outputs[0].facts, visit.record->seq);
       step.op_name = label.name.empty() ? "input" : label.name;
     }
     for (const Step& known : diagnosis_.deliberate) {
@@ -162,7 +162,7 @@ class Builder {
       explain_reinterpreted(&diagnosis_.culprits.back());
       return;
     }
-    const StorageLabel label = view_.label(target_.facts.storage);
+    const StorageLabel label = steps_.label(target_.facts, graph_.flight.end());
     culprit.origin = Origin::kInput;
     culprit.origin_label = "the target";
     if (written && writer.uninitialized) {
@@ -170,8 +170,7 @@ class Builder {
       culprit.origin_label = "memory that was never written";
     } else if (!label.name.empty() || target_.facts.is_parameter) {
       culprit.origin = Origin::kParameter;
-      culprit.origin_label =
-          label.name.empty() ? "a parameter" : (label.buffer ? "buffer " : "parameter ") + label.name;
+      culprit.origin_label = label.name.empty() ? "a parameter" : label.text();
     }
     const bool in_part = written && !writer.uninitialized && scanned_in_part(view_, target_.facts.geometry);
     if (written && !writer.uninitialized && !in_part) culprit.origin_detail = "external write";

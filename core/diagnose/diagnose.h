@@ -23,16 +23,19 @@ struct Target {
   std::string device;  // "cpu"
 };
 
-// A parameter or buffer that the front knows by name.
+// A parameter, buffer or gradient that the front knows by name.
 struct StorageLabel {
-  std::string name;  // "net.4.running_var"; "" if unknown
+  std::string name;  // "net.4.running_var", "net.0.weight.grad"; "" if unknown
   bool buffer = false;
   bool gradient = false;
+  bool automatic = false;  // of a model that nobody watches: counts where module paths are told
+  std::int64_t begin = 0;  // its bytes in the storage: several may share one
+  std::int64_t end = 0;
   OpSeq since = 0;  // the storage has had this name from this op on
-
-  // A storage that holds a bad value is guarded, so its address is its own. That of a finite one may have been
-  // another's when an older op read it.
-  bool holds_for(OpSeq seq, bool bad) const noexcept { return !name.empty() && (bad || seq >= since); }
+  // "buffer net.4.running_var"; "" if unknown
+  std::string text() const {
+    return name.empty() ? "" : (buffer ? "buffer " : gradient ? "gradient " : "parameter ") + name;
+  }
 };
 
 // Whose question it is: the window on the recording, and names that the core cannot know.
@@ -40,7 +43,8 @@ struct View {
   std::function<bool(OpSeq)> visible;        // the op lies in the trace that asks
   OpSeq begin = 1;                           // none before this one does
   std::function<bool(OpSeq)> names_modules;  // ops of which module paths are told
-  std::function<StorageLabel(StorageKey)> label;
+  // What these bytes are called now; empty if nothing, or if they belong to several.
+  std::function<StorageLabel(StorageKey, std::int64_t begin, std::int64_t end)> label;
   std::function<std::string(std::uint8_t)> dtype_text;  // c10::ScalarType -> "torch.float32"
   std::function<std::string(ThreadId)> thread_text;     // "" for the main thread
   bool sites = true;                                    // file:line wanted

@@ -118,9 +118,7 @@ void explain_culprit(const Graph& graph, const View& view, const Visit& visit, c
     }
     if (input.overwritten && input.bad.empty() && facts.operands.size() < 8)
       tell_history(graph, view, record, input, &operand);
-    const StorageLabel label = view.label(input.facts.storage);
-    if (label.holds_for(record.seq, !input.bad.empty()))
-      operand.label = (label.buffer ? "buffer " : "parameter ") + label.name;
+    operand.label = StepBuilder(graph, view).label(input.facts, record.seq).text();
     facts.operands.push_back(std::move(operand));
   }
   std::vector<std::string> options;

@@ -36,6 +36,26 @@ SourceLocation StepBuilder::location(SiteId site) const {
   return location;
 }
 
+StorageLabel StepBuilder::label(StorageKey storage, std::int64_t begin, std::int64_t end, OpSeq seq) const {
+  StorageLabel label = view_.label(storage, begin, end);
+  if (label.automatic && !view_.names_modules(seq)) return {};
+  if (label.name.empty() || seq >= label.since || graph_.shadow.guarded_since(storage, seq)) return label;
+  return {};
+}
+
+StorageLabel StepBuilder::label(const TensorFacts& facts, OpSeq seq) const {
+  return label(facts.storage, facts.geometry.begin_byte(), facts.geometry.end_byte(), seq);
+}
+
+std::string StepBuilder::label_of_output(const OpRecord& record, const TensorFacts& facts) const {
+  if (record.gradient_of.storage != 0) {
+    const StorageLabel parameter =
+        label(record.gradient_of.storage, record.gradient_of.begin, record.gradient_of.end, record.seq);
+    if (!parameter.name.empty()) return "gradient " + parameter.name + ".grad";
+  }
+  return label(facts, record.seq).text();
+}
+
 std::string StepBuilder::op_name(OperatorId op) const {
   return std::string(graph_.tables.operators.get(op).short_name());
 }
@@ -70,7 +90,11 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
   if (wanted != nullptr) {
     while (shown + 1 < wanted->size() && (*wanted)[shown].empty()) ++shown;
   }
-  if (shown < record.outputs.size()) describe(record.outputs[shown].facts, record.outputs[shown].bad, &step);
+  if (shown < record.outputs.size()) {
+    const TensorFacts& facts = record.outputs[shown].facts;
+    describe(facts, record.outputs[shown].bad, &step);
+    step.label = label_of_output(record, facts);
+  }
   for (const InputRecord& input : record.inputs) {
     for (const ReadEdge& edge : input.edges) {
       if (step.parents.empty() || step.parents.back() != edge.writer->seq) step.parents.push_back(edge.writer->seq);

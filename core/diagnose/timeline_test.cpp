@@ -56,7 +56,7 @@ TEST_F(TimelineTest, ABackwardOpStandsAtTheLineOfItsForwardOp) {
   forward.site = forward_site_;
   forward.module = module_;
   forward.thread = 1;
-  forward.sequence = 100;
+  forward.sequence_end = 101;
   forward.nodes = 1;
   write(forward, TensorRole::kWrite);
   FlightHeader backward;

@@ -39,7 +39,7 @@ void FlightRecorder::unpack_header(const std::uint64_t* words, FlightHeader* hea
   header->op = static_cast<OperatorId>(words[1]);
   header->site = static_cast<SiteId>(words[1] >> 32);
   header->module = static_cast<ModuleId>(words[2]);
-  header->sequence = static_cast<std::uint32_t>(words[2] >> 32);
+  header->sequence_end = static_cast<std::uint32_t>(words[2] >> 32);
   header->node_sequence = static_cast<std::uint32_t>(words[3]);
   const auto largest_bits = static_cast<std::uint32_t>(words[3] >> 32);
   __builtin_memcpy(&header->largest, &largest_bits, sizeof(largest_bits));
@@ -110,42 +110,33 @@ void FlightRecorder::forwards(OpSeq begin, OpSeq end, const std::function<bool(c
 }
 
 OpSeq FlightRecorder::find_forward(ThreadId thread, std::uint32_t sequence, OpSeq before) const noexcept {
-  // Invariant: the op looked for, if it is there, lies in [low, high).
+  const auto ends_after = [&](const FlightHeader& op) {
+    return static_cast<std::int32_t>(op.sequence_end - sequence) > 0;
+  };
+  const OpSeq end = std::min(before, this->end());
+  // Invariant: the first op of the thread that ends after the number, if there is one, lies in [low, high).
   OpSeq low = first();
-  OpSeq high = std::min(before, end());
+  OpSeq high = end;
+  OpSeq found = 0;
   FlightHeader header;
   while (low < high) {
     // The nearest op of this thread at or before the middle.
     const OpSeq middle = low + (high - low) / 2;
     OpSeq probe = middle + 1;
-    bool found = false;
-    while (probe-- > low) {
-      if (read_header(probe, &header) && header.thread == thread) {
-        found = true;
-        break;
-      }
-    }
-    if (!found) {
-      low = middle + 1;
-      continue;
-    }
-    const auto distance = static_cast<std::int32_t>(sequence - header.sequence);
-    if (distance < 0) {
-      high = probe;
-    } else if (static_cast<std::uint32_t>(distance) < header.nodes || (header.nodes == 255 && distance < (1 << 20))) {
-      // An op that made 255 nodes or more reaches up to the next op's number; the next op of the thread would have
-      // matched first if the number were its own, because the search keeps to the right.
-      if (header.nodes < 255) return probe;
-      FlightHeader next;
-      for (OpSeq after = probe + 1; after < high; ++after) {
-        if (!read_header(after, &next) || next.thread != thread) continue;
-        if (static_cast<std::int32_t>(sequence - next.sequence) < 0) return probe;
-        break;
-      }
-      low = middle + 1;
+    bool of_thread = false;
+    while (!of_thread && probe-- > low) of_thread = read_header(probe, &header) && header.thread == thread;
+    if (of_thread && ends_after(header)) {
+      found = high = probe;
     } else {
       low = middle + 1;
     }
+  }
+  if (found == 0) return 0;
+  // It made the node, or it ran inside the op that did: those are recorded after it.
+  constexpr OpSeq kMostLooked = 4096;  // chosen: ops inside of one
+  for (OpSeq seq = found; seq < end && seq - found < kMostLooked; ++seq) {
+    if (!read_header(seq, &header) || header.thread != thread) continue;
+    if (header.nodes == 255 || header.sequence_end - sequence <= header.nodes) return seq;
   }
   return 0;
 }

@@ -57,11 +57,11 @@ struct FlightHeader {
   ModuleId module = 0;
   ThreadId thread = 0;  // 16 bits are kept
   Phase phase = Phase::kForward;
-  bool nonfinite = false;      // something that it wrote was non-finite
-  bool absorbed = false;       // read something known to be non-finite and wrote only finite values
-  std::uint32_t sequence = 0;  // autograd's sequence number of this thread before the op (low 32 bits)
-  std::uint32_t nodes =
-      0;  // how many autograd nodes it made: they have the numbers sequence, sequence + 1, ...; 255 is "or more"
+  bool nonfinite = false;          // something that it wrote was non-finite
+  bool absorbed = false;           // read something known to be non-finite and wrote only finite values
+  std::uint32_t sequence_end = 0;  // autograd's next sequence number of this thread after the op (low 32 bits)
+  // How many autograd nodes were made while it ran: they have the numbers before sequence_end. 255 is "or more".
+  std::uint32_t nodes = 0;
   std::uint32_t node_sequence = 0;  // backward: sequence number of the node inside which it ran
   std::uint16_t node_thread = 0;    // backward: torch's logical id of the thread of that node's forward op; 0: none
   float largest = 0;                // largest magnitude written
@@ -128,8 +128,9 @@ class FlightRecorder {
   void forwards(OpSeq begin, OpSeq end, const std::function<bool(const FlightOp&)>& f) const;
 
   // The op of this thread (torch's logical id is mapped by the adapter; here it is ThreadId) that made the autograd
-  // node with this sequence number, looking only at ops before `before`; 0 if the recorder no longer holds it. Cost: a
-  // binary search, since sequence numbers of one thread never fall.
+  // node with this sequence number, looking only at ops before `before`; 0 if the recorder no longer holds it. Where
+  // one op ran inside another, the inner one if it made the node, else the outer one. Cost: a binary search, since
+  // sequence_end never falls on one thread.
   OpSeq find_forward(ThreadId thread, std::uint32_t sequence, OpSeq before) const noexcept;
 
   std::size_t capacity() const noexcept { return mask_ + 1; }
@@ -160,7 +161,7 @@ inline void FlightRecorder::pack_header(const FlightHeader& header, std::size_t 
   __builtin_memcpy(&largest_bits, &header.largest, sizeof(largest_bits));
   const std::uint64_t nodes = header.nodes < 255 ? header.nodes : 255;
   words[1].store(std::uint64_t{header.op} | std::uint64_t{header.site} << 32, std::memory_order_release);
-  words[2].store(std::uint64_t{header.module} | std::uint64_t{header.sequence} << 32, std::memory_order_release);
+  words[2].store(std::uint64_t{header.module} | std::uint64_t{header.sequence_end} << 32, std::memory_order_release);
   words[3].store(std::uint64_t{header.node_sequence} | std::uint64_t{largest_bits} << 32, std::memory_order_release);
   words[4].store(std::uint64_t{header.thread & 0xffff} | std::uint64_t(header.phase) << 16 |
                      std::uint64_t{header.nonfinite} << 18 | std::uint64_t{header.absorbed} << 19 | nodes << 24 |

@@ -21,7 +21,7 @@ OpSeq record(FlightRecorder& flight, ThreadId thread, std::uint32_t sequence, st
   header.module = 11;
   header.thread = thread;
   header.phase = Phase::kBackward;
-  header.sequence = sequence;
+  header.sequence_end = sequence + nodes;
   header.nodes = nodes;
   header.node_sequence = 13;
   header.node_thread = 2;
@@ -53,7 +53,7 @@ TEST(FlightRecorderTest, AnOpComesBackAsItWasWritten) {
   EXPECT_EQ(op.module, 11u);
   EXPECT_EQ(op.thread, 3u);
   EXPECT_EQ(op.phase, Phase::kBackward);
-  EXPECT_EQ(op.sequence, 100u);
+  EXPECT_EQ(op.sequence_end, 102u);
   EXPECT_EQ(op.nodes, 2u);
   EXPECT_EQ(op.node_sequence, 13u);
   EXPECT_EQ(op.node_thread, 2u);
@@ -120,6 +120,28 @@ TEST(FlightRecorderTest, TheForwardOpOfANodeIsFoundAmongOtherThreads) {
   }
   EXPECT_EQ(flight.find_forward(1, 600, made[300]), 0u);  // only what came before
   EXPECT_EQ(flight.find_forward(3, 0, flight.end()), 0u);
+}
+
+// Handlers of the user's (__torch_dispatch__) call ops inside ops: the inner ones are recorded first.
+TEST(FlightRecorderTest, TheForwardOpIsFoundAmongNestedOnes) {
+  FlightRecorder flight(8192);
+  for (std::uint32_t before = 0; before < 60; ++before) {
+    const std::uint32_t base = before * 1000;
+    for (std::uint32_t i = 0; i < before; ++i) record(flight, 1, base, 0);
+    record(flight, 1, base + 1, 0);                      // inside the one that made node 0
+    const OpSeq outer = record(flight, 1, base, 1);      // made node 0
+    const OpSeq inner = record(flight, 1, base + 1, 1);  // made node 1, and ran inside
+    record(flight, 2, base, 50);
+    record(flight, 1, base + 3, 0);
+    const OpSeq around = record(flight, 1, base + 1, 2);  // this one, which made node 2
+    const OpSeq many = record(flight, 1, base + 3, 300);
+    EXPECT_EQ(flight.find_forward(1, base, flight.end()), outer) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 1, flight.end()), inner) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 2, flight.end()), around) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 3, flight.end()), many) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 302, flight.end()), many) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 303, flight.end()), 0u) << before;
+  }
 }
 
 TEST(FlightRecorderTest, ReadersNeverSeeAMixOfTwoOps) {

@@ -46,13 +46,14 @@ void Shadow::Entry::add(std::int64_t begin, Resident resident) {
   layer->residents.emplace(begin, std::move(resident));
 }
 
-void Shadow::open(StorageKey storage, void* guard) {
+void Shadow::open(StorageKey storage, void* guard, OpSeq seq) {
   auto [entry, added] = entries_.try_emplace(storage);
   if (!added) {
     guards_.release(guard);
     return;
   }
   entry->second.guard = guard;
+  entry->second.opened = seq;
   filter_[filter_slot(storage)].fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -50,7 +50,13 @@ class Shadow {
   bool has(StorageKey storage) const { return entries_.count(storage) != 0; }
 
   // Makes sure that the storage has an entry; takes the guard over (and gives it back at once if there was one).
-  void open(StorageKey storage, void* guard);
+  // `seq`: the op that does it.
+  void open(StorageKey storage, void* guard, OpSeq seq);
+  // True if the address has been this storage's from that op on: a record of it at `seq` or later means the same one.
+  bool guarded_since(StorageKey storage, OpSeq seq) const {
+    const auto entry = entries_.find(storage);
+    return entry != entries_.end() && entry->second.opened <= seq;
+  }
 
   // These bytes have been written by something: whatever was known of them is over.
   void erase(StorageKey storage, const Geometry& written);
@@ -107,6 +113,7 @@ class Shadow {
   };
   struct Entry {
     void* guard = nullptr;
+    OpSeq opened = 0;  // the op that opened it
     std::vector<Layer> layers;
     std::vector<OpRecord*> views;  // oldest first, at most kMaxViews
 

@@ -16,7 +16,7 @@ class ShadowTest : public ::testing::Test {
   OpRecord* write(StorageKey storage, OpSeq seq, const Geometry& geometry, const ElementSet& bad) {
     OpRecord* record = test::add_record(store_, seq, geometry, bad);
     ++storage_.guards;
-    shadow_.open(storage, &storage_);
+    shadow_.open(storage, &storage_, seq);
     shadow_.write(storage, geometry, record, 0, bad);
     store_.release(record);
     return record;
@@ -126,7 +126,7 @@ TEST_F(ShadowTest, AnotherStorageOverTheSameMemoryAdoptsTheWriters) {
   ASSERT_EQ(shadow_.find_by_address(memory + 4, 16, 2, &offset), 1u);
   EXPECT_EQ(offset, 16);
   other_.guards = 1;
-  shadow_.open(2, &other_);
+  shadow_.open(2, &other_, 11);
   shadow_.adopt(2, 1, offset, floats({4}));
   const auto edges = read(2, floats({4}), ElementSet::range(1, 2));
   ASSERT_EQ(edges.size(), 1u);

@@ -201,7 +201,9 @@ void BadOp::look_at_input(CallTensor* tensor, bool hidden) {
   inputs_.push_back(std::move(seen));
 }
 
-void BadOp::open(Seen& seen) { graph_.shadow.open(seen.tensor->storage, std::exchange(seen.guard, nullptr)); }
+void BadOp::open(Seen& seen) {
+  graph_.shadow.open(seen.tensor->storage, std::exchange(seen.guard, nullptr), header_->seq);
+}
 
 void BadOp::fill_basics(OpRecord* record) const {
   record->seq = header_->seq;
@@ -210,6 +212,7 @@ void BadOp::fill_basics(OpRecord* record) const {
   record->module = call_.module;
   record->thread = call_.thread;
   record->phase = call_.phase;
+  record->gradient_of = call_.gradient_of;
   if (call_.node_name != nullptr) record->autograd_node = graph_.tables.strings.intern(call_.node_name);
   if (!call_.in_node && !call_.engine_work) return;
   record->engine_work = call_.engine_work;

@@ -41,6 +41,7 @@ void visit(V& v, T& x) {
   v("counts", x.counts);
   v("location", x.location);
   v("module_path", x.module_path);
+  v("label", x.label);
   v("phase", x.phase);
   v("autograd_node", x.autograd_node);
   v("thread_name", x.thread_name);

@@ -224,6 +224,7 @@ class TextReport {
     std::string text =
         "-> [" + std::to_string(step.seq) + "] " + printable(step.op_name) + "  shape=" + shape_text(step.shape);
     if (with_dtype && !step.dtype.empty()) text += " dtype=" + printable(step.dtype);
+    if (!step.label.empty()) text += "  = " + printable(step.label);
     if (!step.module_path.empty()) text += "  [" + printable(step.module_path) + "]";
     if (step.location.known()) text += "  (" + files_.short_text(step.location) + ")";
     if (const std::string node = node_around(step); !node.empty()) {

@@ -54,6 +54,12 @@ std::vector<bool> steps_to_keep(std::span<const Step> path, std::size_t max_step
     keep[i] = true;
     --budget;
   }
+  // Where the value reaches a gradient, a parameter or a buffer.
+  for (std::size_t i = 1; i + 1 < n && budget > 0; ++i) {
+    if (keep[i] || path[i].label.empty() || path[i].label == path[i - 1].label) continue;
+    keep[i] = true;
+    --budget;
+  }
   for (std::size_t front = 1, back = n - 2; budget > 0 && front <= back; ++front, --back) {
     for (const std::size_t i : {front, back}) {
       if (budget == 0 || keep[i]) continue;

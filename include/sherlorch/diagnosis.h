@@ -68,6 +68,9 @@ struct Step {
   FinitenessCounts counts;  // of the op's output
   SourceLocation location;  // the user's line; of the forward op where this is its backward
   std::string module_path;  // "" if unknown
+  // What its output is to the model: "gradient net.0.weight.grad", "parameter net.0.weight", "buffer
+  // net.4.running_var"; "" if it is none of them, or the model is not known by name.
+  std::string label;
   Phase phase = Phase::kForward;
   std::string autograd_node;  // "SqrtBackward0" for a backward op; "" otherwise
   std::string thread_name;    // "" for the main thread

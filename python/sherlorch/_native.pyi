@@ -82,6 +82,9 @@ def set_thread_namer(namer: Callable[[], str] | None) -> None:
     """Called at the first op of each thread but the main one, for what Python calls that thread."""
 
 def name_module(module: torch.nn.Module, name: str, replace: bool) -> None: ...
+def name_unwatched_tensors(entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
+    """As Tracker.name_tensors, for all trackers: the tensors of a model that nobody watches."""
+
 def forget_module(address: int) -> None:
     """The module at this address is gone."""
 

@@ -32,6 +32,13 @@ def qualified_names(model: torch.nn.Module, name: str) -> list[tuple[torch.nn.Mo
     return entries
 
 
+def _named_tensors(model: torch.nn.Module, name: str) -> list[tuple[torch.Tensor, str, bool]]:
+    return [
+        *((tensor, f"{name}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
+        *((tensor, f"{name}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
+    ]
+
+
 def _plain(path: str) -> str:
     # torch.compile(model) wraps the model in one more module, whose name for it nobody wrote.
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
@@ -128,13 +135,7 @@ class Watched:
     def tensors(self) -> list[tuple[torch.Tensor, str, bool]]:
         """Its parameters and buffers now, with their names, and whether it is a buffer."""
         model = self._model()
-        if model is None:
-            return []
-        prefix = self.name
-        return [
-            *((tensor, f"{prefix}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
-            *((tensor, f"{prefix}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
-        ]
+        return [] if model is None else _named_tensors(model, self.name)
 
     def watches(self, module: torch.nn.Module) -> bool:
         """True if this is the model."""
@@ -200,9 +201,11 @@ def name_unwatched(root: torch.nn.Module) -> None:
     Called natively, once a module.
     """
     watched = (each.name for each in list(_roots) if each.watches(root))
-    for module, name in qualified_names(root, next(watched, type(root).__name__)):
+    root_name = next(watched, type(root).__name__)
+    for module, name in qualified_names(root, root_name):
         _forget_when_gone(module)
         _native.name_module(module, name, False)
+    _native.name_unwatched_tensors(_named_tensors(root, root_name))
 
 
 @keeps_traps_waiting

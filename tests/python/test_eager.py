@@ -93,6 +93,30 @@ assert [c.op_name for c in tracker.diagnose(bad).culprits] == ["log"]
     )
 
 
+def test_compiled_code_that_was_left_alone_is_under_suspicion(python: Run) -> None:
+    _run(
+        python,
+        "import numpy; from torch._dynamo.backends.common import aot_autograd; from functorch.compile import make_boxed_func",
+        """
+# Like a kernel of Inductor: it writes without torch's knowledge.
+def compiler(graph, inputs):
+    def run(value):
+        out = torch.empty(value.shape)
+        numpy.log(value.detach().numpy(), out=out.numpy())
+        return [out, value]
+    return make_boxed_func(run)
+
+value = torch.zeros(2, requires_grad=True)
+compiled = torch.compile(torch.log, backend=aot_autograd(fw_compiler=compiler))
+with sherlorch.trace(compile="trace_opaque") as tracker:
+    out = compiled(value) * 2
+(culprit,) = tracker.diagnose(out).culprits
+assert not culprit.certain
+assert "compiled code ran" in culprit.explanation and "trace_opaque" in culprit.help
+""",
+    )
+
+
 def test_a_watched_model_compiles_whole_where_compiled_code_is_left_alone(python: Run) -> None:
     _run(
         python,

@@ -121,6 +121,7 @@ function drawDetail() {
       ["Op", operatorText(step)],
       ["Output", `${shapeText(step.shape)} ${dtypeText(step.dtype)} on ${step.device}`],
       ["Module", moduleText(step) && el("code", moduleText(step))],
+      ["It gives", step.label],
       ["Phase", phaseSentence(step)],
       ["Thread", step.thread_name],
       ["First NaN", step.counts && step.counts.nan ? el("code", list(step.counts.first_nan)) : null],
