@@ -122,7 +122,6 @@ std::uint32_t sample_every(double share) noexcept {
 }
 
 Window::Window(const WindowOptions& options) : options_(options) {
-  blind_base_.resize(static_cast<std::size_t>(Blind::kNumBlinds));
   Session::get().add(this);
   reset();
 }

@@ -1,6 +1,7 @@
 // The one recording of the process and the windows that look at it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -85,7 +86,7 @@ class SHERLORCH_API Window {
   std::atomic<bool> trap_{false};
   StorageLabels labels_;
   std::vector<BlindSpot> extra_blind_spots_;
-  std::vector<std::uint64_t> blind_base_;
+  std::array<std::uint64_t, static_cast<std::size_t>(Blind::kNumBlinds)> blind_base_{};
 };
 
 class SHERLORCH_API Session {

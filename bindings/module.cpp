@@ -362,23 +362,20 @@ PYBIND11_MODULE(_native, m) {
   py::class_<NativeTracker>(m, "Tracker")
       .def(py::init([](bool capture_stack, const py::object& check_dtypes, bool scan_everything, bool module_paths,
                        double sample, bool keep_operands) {
-             WindowOptions options;
-             options.sites = capture_stack;
-             options.module_paths = module_paths;
-             options.scan_views = scan_everything;
-             options.keep_operands = keep_operands;
-             options.sample_every = sample_every(sample);
-             if (!check_dtypes.is_none()) {
-               options.dtypes = 0;
-               for (const py::handle& dtype : check_dtypes) {
-                 options.dtypes |= std::uint32_t{1} << static_cast<unsigned>(dtype_in(dtype.ptr()));
-               }
-             }
-             return std::make_unique<NativeTracker>(options);
-           }),
-           py::kw_only(), py::arg("capture_stack") = true, py::arg("check_dtypes") = py::none(),
-           py::arg("scan_everything") = false, py::arg("module_paths") = true, py::arg("sample") = 1.0,
-           py::arg("keep_operands") = false)
+        WindowOptions options;
+        options.sites = capture_stack;
+        options.module_paths = module_paths;
+        options.scan_views = scan_everything;
+        options.keep_operands = keep_operands;
+        options.sample_every = sample_every(sample);
+        if (!check_dtypes.is_none()) {
+          options.dtypes = 0;
+          for (const py::handle& dtype : check_dtypes) {
+            options.dtypes |= std::uint32_t{1} << static_cast<unsigned>(dtype_in(dtype.ptr()));
+          }
+        }
+        return std::make_unique<NativeTracker>(options);
+      }))  // by position only: with keywords a call takes longer, and some programs make a tracker a step
       .def("start", [](NativeTracker& self) { return self.window().start(); })
       .def("stop", [](NativeTracker& self) { return self.window().stop(); })
       .def_property_readonly("active", [](NativeTracker& self) { return self.window().active(); })

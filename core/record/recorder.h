@@ -112,20 +112,36 @@ class Recorder {
       const std::uint64_t mask = std::uint64_t{1} << (at & 63);
       // A lost update between two threads only makes one later check look at memory that need not be looked at.
       const std::uint64_t old = word.load(std::memory_order_relaxed);
-      if ((old & mask) == 0) word.store(old | mask, std::memory_order_relaxed);
+      if ((old & mask) != 0) return;
+      const std::uint32_t nth = set_.fetch_add(1, std::memory_order_relaxed);
+      if (nth < kMostNoted) noted_[nth].store(static_cast<std::uint16_t>(at >> 6), std::memory_order_relaxed);
+      word.store(old | mask, std::memory_order_relaxed);
     }
     void remove(StorageKey storage) noexcept {
       const std::uint64_t at = bit(storage);
       words_[at >> 6].fetch_and(~(std::uint64_t{1} << (at & 63)), std::memory_order_relaxed);
     }
+    // A short recording pays for what it has set only: to go through all words would empty the processor's first cache,
+    // at each `with` of a program that has one around every step.
     void clear() noexcept {
-      for (auto& word : words_) word.store(0, std::memory_order_relaxed);
+      const std::uint32_t set = set_.exchange(0, std::memory_order_relaxed);
+      if (set <= kMostNoted) {
+        for (std::uint32_t i = 0; i < set; ++i) {
+          words_[noted_[i].load(std::memory_order_relaxed)].store(0, std::memory_order_relaxed);
+        }
+      } else {
+        for (auto& word : words_) word.store(0, std::memory_order_relaxed);
+      }
     }
 
     static std::uint64_t bit(StorageKey storage) noexcept { return storage * 0x9e3779b97f4a7c15ull >> 47; }  // 17 bits
 
    private:
+    static constexpr std::uint32_t kMostNoted = 1024;
     std::array<std::atomic<std::uint64_t>, 2048> words_{};  // 16 KiB
+    // Which words hold a bit, while they are few.
+    std::atomic<std::uint32_t> set_{0};
+    std::array<std::atomic<std::uint16_t>, kMostNoted> noted_{};
   };
 
   // `may_sample`: a very large tensor may be looked at in part.

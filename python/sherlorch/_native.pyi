@@ -31,13 +31,13 @@ class Tracker:
 
     def __init__(
         self,
-        *,
-        capture_stack: bool = True,
-        check_dtypes: Sequence[torch.dtype] | None = None,
-        scan_everything: bool = False,
-        module_paths: bool = True,
-        sample: float = 1.0,
-        keep_operands: bool = False,
+        capture_stack: bool,
+        check_dtypes: Sequence[torch.dtype] | None,
+        scan_everything: bool,
+        module_paths: bool,
+        sample: float,
+        keep_operands: bool,
+        /,
     ) -> None: ...
     def start(self) -> bool: ...  # counted; true if it is the first one
     def stop(self) -> bool: ...  # true if it is the last one

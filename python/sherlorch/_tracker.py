@@ -22,6 +22,7 @@ from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
 _NONE = Suppressions()
+_watching = threading.Lock()  # of the watched models of all trackers
 
 
 def _dtypes(check_dtypes: torch.dtype | Iterable[torch.dtype] | None) -> list[torch.dtype] | None:
@@ -110,15 +111,14 @@ class ProvenanceTracker:
         self._compile = compile
         self._suppressions = _NONE if ignore == () else Suppressions(ignore)
         self._native = _native.Tracker(
-            capture_stack=self.capture_stack,
-            check_dtypes=_dtypes(check_dtypes),
-            scan_everything=not self.fast_shape_ops,
-            module_paths=bool(module_paths),
-            sample=float(sample),
-            keep_operands=bool(keep_operands),
+            self.capture_stack,
+            _dtypes(check_dtypes),
+            not self.fast_shape_ops,  # scan_everything
+            bool(module_paths),
+            float(sample),
+            bool(keep_operands),
         )
         self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
-        self._lock = threading.Lock()  # of `_watched`
         self._watched: list[Watched] = []
         self._named: list[Watched] = []  # those that are watched no more too: a question may come later
         # What stays compiled is not to be traced through one more mode.
@@ -163,7 +163,7 @@ class ProvenanceTracker:
         if self._compile == "eager":
             _eager.leave()
         if self._watched:
-            with self._lock:
+            with _watching:
                 self._release()
 
     def _release(self) -> None:
@@ -192,7 +192,7 @@ class ProvenanceTracker:
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
         watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
-        with self._lock:
+        with _watching:
             self._watched.append(watched)
             self._named.append(watched)
         self._name_all()
@@ -203,7 +203,7 @@ class ProvenanceTracker:
 
     def unwatch(self) -> None:
         """Take the hooks off all watched models; ops from here on get no module path."""
-        with self._lock:
+        with _watching:
             self._release()
         self._native.unname_modules()
 
