@@ -53,7 +53,10 @@ std::string StepBuilder::label_of_output(const OpRecord& record, const TensorFac
         label(record.gradient_of.storage, record.gradient_of.begin, record.gradient_of.end, record.seq);
     if (!parameter.name.empty()) return "gradient " + parameter.name + ".grad";
   }
-  return label(facts, record.seq).text();
+  const StorageLabel whole = label(facts, record.seq);
+  // Not of a part: a row of a parameter is no parameter.
+  const bool all = whole.begin == facts.geometry.begin_byte() && whole.end == facts.geometry.end_byte();
+  return all ? whole.text() : "";
 }
 
 std::string StepBuilder::op_name(OperatorId op) const {

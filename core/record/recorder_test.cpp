@@ -208,6 +208,24 @@ TEST_F(RecorderTest, AWriteOfAPartMakesNoStorageKnown) {
   EXPECT_TRUE(recorder_.written(part.storage));
 }
 
+// However many storages the last one has written.
+TEST_F(RecorderTest, ANewRecordingKnowsNoStorage) {
+  const OperatorId ones = op("aten::ones", {});
+  for (const std::size_t storages : {1u, 900u, 5000u}) {
+    Fake x({1, 1});
+    std::vector<StorageKey> keys;
+    for (std::size_t i = 0; i < storages; ++i) {
+      CallTensor written = x.tensor(TensorRole::kWrite);
+      written.storage = 0x1000 + 64 * i;
+      keys.push_back(written.storage);
+      run(ones, {}, {written});
+    }
+    for (const StorageKey key : keys) ASSERT_TRUE(recorder_.known(key) && recorder_.written(key));
+    recorder_.begin_recording();
+    for (const StorageKey key : keys) ASSERT_FALSE(recorder_.known(key) || recorder_.written(key)) << storages;
+  }
+}
+
 // finite * 2 is no NaN: what the op overwrote was bad already.
 TEST_F(RecorderTest, ANaNThatTheOpCannotMakeWasThere) {
   Fake x({kNaN, kInf});

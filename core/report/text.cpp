@@ -208,23 +208,27 @@ class TextReport {
   void path(const Culprit& culprit) {
     if (culprit.path.size() < 2) return;
     line(4, paint(Paint::kCyan, "Path to target:"));
-    const std::string* dtype = nullptr;
+    const Step* before = nullptr;
     for (const PathItem& item : fold_path(culprit.path, options_.max_path_steps)) {
       if (item.step == nullptr) {
         line(6, paint(Paint::kDim, "... " + gap_text(item) + " ..."));
         continue;
       }
-      path_step(*item.step, dtype == nullptr || *dtype != item.step->dtype);
-      dtype = &item.step->dtype;
+      path_step(*item.step, before);
+      before = item.step;
     }
   }
 
-  // As summary_line(), with the short file name, the dtype only where it changes, and the transition in words.
-  void path_step(const Step& step, bool with_dtype) {
+  // As summary_line(), with the short file name, the transition in words, and the dtype and the label where they are
+  // not those of the step before (null: none).
+  void path_step(const Step& step, const Step* before) {
     std::string text =
         "-> [" + std::to_string(step.seq) + "] " + printable(step.op_name) + "  shape=" + shape_text(step.shape);
-    if (with_dtype && !step.dtype.empty()) text += " dtype=" + printable(step.dtype);
-    if (!step.label.empty()) text += "  = " + printable(step.label);
+    const auto is_new = [&](std::string Step::* member) {
+      return !(step.*member).empty() && (before == nullptr || before->*member != step.*member);
+    };
+    if (is_new(&Step::dtype)) text += " dtype=" + printable(step.dtype);
+    if (is_new(&Step::label)) text += "  = " + printable(step.label);
     if (!step.module_path.empty()) text += "  [" + printable(step.module_path) + "]";
     if (step.location.known()) text += "  (" + files_.short_text(step.location) + ")";
     if (const std::string node = node_around(step); !node.empty()) {

@@ -45,6 +45,12 @@ TEST(TextPathTest, TransitionsAreKept) {
   EXPECT_EQ(shape_of(fold_path(path, 4)), "1 2 (47 more ops (add x46, mul)) 50 (49 more ops (add x49)) 100");
 }
 
+TEST(TextPathTest, WhereTheValueReachesAParameterIsKept) {
+  std::vector<Step> path = chain(100);
+  path[59].label = path[60].label = path[61].label = "gradient a.grad";
+  EXPECT_EQ(shape_of(fold_path(path, 3)), "1 (58 more ops (add x58)) 60 (39 more ops (add x39)) 100");
+}
+
 TEST(TextPathTest, GapOfOneIsShownAsTheOpItself) { EXPECT_EQ(shape_of(fold_path(chain(5), 4)), "1 2 3 4 5"); }
 
 TEST(TextPathTest, StepsFoldedByTheDiagnosisAreCounted) {

@@ -292,14 +292,26 @@ TEST(TextTest, ColorIsOnlyThereWhenAskedFor) {
   }
 }
 
+TEST(TextTest, AStepSaysWhatItGaveToTheModelWhereThatBegins) {
+  Diagnosis d = examples::forward_log();
+  std::vector<Step>& path = d.culprits[0].path;
+  ASSERT_GE(path.size(), 4u);
+  path[1].label = path[2].label = "gradient net.weight.grad";
+  path[3].label = "parameter net.weight";
+  const std::string text = to_text(d);
+  EXPECT_EQ(examples::occurrences(text, "  = gradient net.weight.grad"), 1u);
+  EXPECT_EQ(examples::occurrences(text, "  = parameter net.weight"), 1u);
+}
+
 TEST(TextTest, NamesOfTheUserCannotMoveTheCursor) {
   const std::string evil = "a\x1b[2J\nFound 0 culprits\r\xE2\x80\xAE\xFF";
   Diagnosis d = examples::backward_sqrt();
   for (Culprit& culprit : d.culprits) {
     for (std::string* text :
-         {&culprit.step.op_name, &culprit.step.module_path, &culprit.step.location.file, &culprit.step.dtype,
-          &culprit.step.device, &culprit.step.thread_name, &culprit.step.autograd_node, &culprit.origin_label,
-          &culprit.origin_detail, &culprit.headline, &culprit.explanation, &culprit.help, &culprit.doubt}) {
+         {&culprit.step.op_name, &culprit.step.module_path, &culprit.step.label, &culprit.step.location.file,
+          &culprit.step.dtype, &culprit.step.device, &culprit.step.thread_name, &culprit.step.autograd_node,
+          &culprit.origin_label, &culprit.origin_detail, &culprit.headline, &culprit.explanation, &culprit.help,
+          &culprit.doubt}) {
       *text = evil;
     }
     culprit.origin = Origin::kInput;
