@@ -28,11 +28,11 @@ bool is_leaf_that_requires_grad(const c10::TensorImpl* impl) noexcept {
   return meta != nullptr && meta->requires_grad_ && meta->grad_fn_ == nullptr;
 }
 
-ByteRange accumulated_parameter() noexcept {
+TensorKey accumulated_parameter() noexcept {
   const auto node = torch::autograd::get_current_node();
   const auto* accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
   if (accumulate == nullptr || !accumulate->variable.defined()) return {};
-  return memory_of(accumulate->variable);
+  return tensor_key(accumulate->variable);
 }
 
 }  // namespace sherlorch

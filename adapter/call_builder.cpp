@@ -377,8 +377,11 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
     call.node_thread = container.node_thread;
     call.node_name = container.record->name();
     if (container.kind == OpenKind::kEngine) call.node_name += kEvaluateLength;
-    if (call.in_node && std::strcmp(call.node_name, "torch::autograd::AccumulateGrad") == 0)
+    // The node's own work, and not that of Python code which it calls (a hook).
+    if (call.in_node && open.site.top_frame == container.site.top_frame &&
+        std::strcmp(call.node_name, "torch::autograd::AccumulateGrad") == 0) {
       call.gradient_of = accumulated_parameter();
+    }
   }
   call.inputs = state.call_inputs;
   call.outputs = state.call_outputs;

@@ -62,8 +62,11 @@ void push_container(ThreadState& state, const at::RecordFunction& record, OpenKi
   if (kind == OpenKind::kNode || kind == OpenKind::kEngine) {
     open.container = static_cast<int>(state.open.size()) - 1;
     open.sequence = static_cast<std::uint64_t>(record.seqNr());
-    open.node_thread = static_cast<ThreadId>(record.forwardThreadId());
-    if (open.node_thread == 0) open.node_thread = state.thread;
+    // AccumulateGrad, which no op made, has the largest number.
+    if (record.seqNr() >= 0) {
+      open.node_thread = static_cast<ThreadId>(record.forwardThreadId());
+      if (open.node_thread == 0) open.node_thread = state.thread;
+    }
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include "adapter/frontend.h"
 #include "adapter/observer.h"
-#include "adapter/storage_names.h"
 #include "adapter/tensor_facts.h"
 
 namespace sherlorch {
@@ -275,24 +274,6 @@ bool Window::visible(OpSeq seq) const {
   return false;
 }
 
-namespace {
-
-// The one label that these bytes belong to.
-StorageLabel label_of(const StorageLabels& labels, StorageKey key, std::int64_t begin, std::int64_t end) {
-  const auto found = labels.find(key);
-  if (found == labels.end()) return {};
-  const StorageLabel* only = nullptr;
-  for (const StorageLabel& label : found->second) {
-    if (label.begin == begin && label.end == end) return label;
-    if (label.end <= begin || end <= label.begin) continue;
-    if (only != nullptr) return {};
-    only = &label;
-  }
-  return only == nullptr ? StorageLabel() : *only;
-}
-
-}  // namespace
-
 View Window::view() const {
   View view;
   view.total_ops = op_count();
@@ -311,10 +292,9 @@ View Window::view() const {
   view.names_modules = [hidden = hidden_, on = options_.module_paths, within](OpSeq seq) {
     return on && !within(hidden, seq);
   };
-  view.label = [labels = labels_, unwatched = unwatched_labels()](StorageKey key, std::int64_t begin,
-                                                                  std::int64_t end) {
-    StorageLabel label = label_of(labels, key, begin, end);
-    return label.name.empty() ? label_of(unwatched, key, begin, end) : label;
+  view.labels = [labels = labels_](StorageKey storage) {
+    const auto found = labels.find(storage);
+    return found == labels.end() ? std::vector<StorageLabel>() : found->second;
   };
   view.dtype_text = dtype_text;
   view.thread_text = thread_text;

@@ -1,6 +1,6 @@
 #include "adapter/storage_names.h"
 
-#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "adapter/tensor_facts.h"
@@ -33,30 +33,58 @@ void StorageNames::erase(Gone gone) {
   }
 }
 
-void StorageNames::put(const at::TensorBase& tensor, StorageLabel label) {
-  const ByteRange memory = memory_of(tensor);
-  if (memory.storage == 0) return;
-  label.begin = memory.begin;
-  label.end = memory.end;
+// False if its memory cannot be named.
+bool StorageNames::put(const at::TensorBase& tensor, StorageLabel label) {
+  LoneTensor lone;
+  if (tensor.defined()) look_at(tensor, &lone);
+  if (lone.kind != TensorKind::kBytes || !tensor.is_non_overlapping_and_dense()) return false;
+  const StorageKey storage = lone.tensor.storage;
+  label.begin = lone.tensor.offset;
+  label.end = label.begin + lone.tensor.numel * static_cast<std::int64_t>(lone.tensor.item_size);
+  label.tensor = tensor.unsafeGetTensorImpl();
   label.since = Session::get().recorder().graph().flight.end();
-  const auto [entry, added] = labels_.try_emplace(memory.storage);
-  if (added) acquire_storage_guard(handle_of(memory.storage));
+  const auto [entry, added] = labels_.try_emplace(storage);
+  if (added) acquire_storage_guard(handle_of(storage));
   for (StorageLabel& known : entry->second) {
-    if (known.begin != label.begin || known.end != label.end) continue;
-    if (label.gradient) return;  // what it was called before says more
-    label.since = known.since;
+    if (known.tensor != label.tensor || known.begin != label.begin || known.end != label.end) continue;
+    if (label.gradient) return true;  // what it was called before says more
+    if (known.model != label.model) continue;
+    if (known.name == label.name) label.since = known.since;
     known = std::move(label);
-    return;
+    return true;
   }
   entry->second.push_back(std::move(label));
+  return true;
 }
 
-void StorageNames::name(const at::TensorBase& tensor, std::string name, bool buffer, bool automatic) {
+void StorageNames::name(const NamedTensor& named) {
   StorageLabel label;
-  label.name = std::move(name);
-  label.buffer = buffer;
-  label.automatic = automatic;
-  put(tensor, std::move(label));
+  label.name = named.name;
+  label.buffer = named.buffer;
+  put(named.tensor, std::move(label));
+}
+
+void StorageNames::name_model(int model, const std::vector<NamedTensor>& tensors) {
+  std::unordered_map<const void*, const NamedTensor*> now;
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.defined()) now.emplace(named.tensor.unsafeGetTensorImpl(), &named);
+  }
+  for (const auto& [tensor, named] : now) {
+    StorageLabel label;
+    label.name = named->name;
+    label.buffer = named->buffer;
+    label.model = model;
+    put(named->tensor, std::move(label));
+  }
+  erase([&](StorageKey storage, const StorageLabel& label) {
+    if (label.model != model || label.gradient) return false;
+    const auto found = now.find(label.tensor);
+    if (found == now.end() || found->second->name != label.name) return true;
+    LoneTensor lone;
+    look_at(found->second->tensor, &lone);
+    return lone.tensor.storage != storage || lone.tensor.offset != label.begin ||
+           label.begin + lone.tensor.numel * static_cast<std::int64_t>(lone.tensor.item_size) != label.end;
+  });
 }
 
 void StorageNames::name_gradient(const at::TensorBase& tensor, std::string name) {
@@ -68,39 +96,6 @@ void StorageNames::name_gradient(const at::TensorBase& tensor, std::string name)
 
 void StorageNames::forget_gradients() {
   erase([](StorageKey, const StorageLabel& label) { return label.gradient; });
-}
-
-void StorageNames::forget_the_dead() {
-  const StorageGuardOps guards = storage_guards();
-  erase([&](StorageKey key, const StorageLabel&) { return !guards.alive(handle_of(key)); });
-}
-
-namespace {
-
-// Never destroyed: see Session::get().
-struct Unwatched {
-  std::mutex mutex;
-  StorageNames names;
-};
-Unwatched& unwatched() {
-  static auto* kept = new Unwatched();
-  return *kept;
-}
-
-}  // namespace
-
-void name_unwatched(const std::vector<NamedTensor>& tensors) {
-  std::lock_guard lock(unwatched().mutex);
-  StorageNames& names = unwatched().names;
-  names.forget_the_dead();
-  // The first name of a tensor that has several is to stay.
-  for (auto named = tensors.rbegin(); named != tensors.rend(); ++named)
-    names.name(named->tensor, named->name, named->buffer, true);
-}
-
-StorageLabels unwatched_labels() {
-  std::lock_guard lock(unwatched().mutex);
-  return unwatched().names.labels();
 }
 
 }  // namespace sherlorch

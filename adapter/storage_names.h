@@ -13,7 +13,8 @@
 namespace sherlorch {
 
 // Each storage that holds a name has a guard: as long as the name is known, no other storage can have its address.
-// Holds no tensor alive. Not thread-safe.
+// Holds no tensor alive. Tensors without memory, and those with gaps between their elements, are passed over. Not
+// thread-safe.
 class SHERLORCH_API StorageNames {
  public:
   StorageNames() = default;
@@ -21,27 +22,23 @@ class SHERLORCH_API StorageNames {
   StorageNames(const StorageNames&) = delete;
   StorageNames& operator=(const StorageNames&) = delete;
 
-  // Names the tensor's memory from now on; the last name counts. Tensors without memory are passed over.
-  // `automatic`: of a model that nobody watches.
-  void name(const at::TensorBase& tensor, std::string name, bool buffer, bool automatic = false);
-  // The same for a gradient. These names are meant for one question: `forget_gradients` drops them.
+  // Names the tensor's memory from now on; the last name of a tensor counts.
+  void name(const NamedTensor& named);
+  // All that this model has now; of a tensor that has several names the first. What had the same name and memory before
+  // has had it ever since; what else the model had is forgotten.
+  void name_model(int model, const std::vector<NamedTensor>& tensors);
+  // Gradients are named for one question: `forget_gradients` drops them.
   void name_gradient(const at::TensorBase& tensor, std::string name);
   void forget_gradients();
-  // Drops the names of storages that nobody owns any more.
-  void forget_the_dead();
 
   const StorageLabels& labels() const noexcept { return labels_; }
 
  private:
-  void put(const at::TensorBase& tensor, StorageLabel label);
+  bool put(const at::TensorBase& tensor, StorageLabel label);
   template <typename Gone>
   void erase(Gone gone);
 
   StorageLabels labels_;
 };
-
-// The names of models that nobody watches, for all trackers. Thread-safe.
-SHERLORCH_API void name_unwatched(const std::vector<NamedTensor>& tensors);
-StorageLabels unwatched_labels();
 
 }  // namespace sherlorch

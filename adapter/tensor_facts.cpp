@@ -144,15 +144,11 @@ void look_at(const at::TensorBase& tensor, LoneTensor* lone) noexcept {
   }
 }
 
-ByteRange memory_of(const at::TensorBase& tensor) noexcept {
+TensorKey tensor_key(const at::TensorBase& tensor) noexcept {
   LoneTensor lone;
   if (tensor.defined()) look_at(tensor, &lone);
-  const CallTensor& seen = lone.tensor;
   if (lone.kind != TensorKind::kBytes) return {};
-  std::int64_t last = 0;  // elements between the first and the last one; torch has no negative strides
-  for (int d = 0; d < seen.dims; ++d) last += (seen.sizes[d] - 1) * seen.strides[d];
-  const std::int64_t elements = seen.numel == 0 ? 0 : last + 1;
-  return {seen.storage, seen.offset, seen.offset + elements * static_cast<std::int64_t>(seen.item_size)};
+  return {lone.tensor.storage, tensor.unsafeGetTensorImpl()};
 }
 
 namespace {

@@ -43,9 +43,8 @@ const c10::TensorImpl* tangent_of(const c10::TensorImpl* impl) noexcept;
 // A leaf that requires grad, as parameters are.
 bool is_leaf_that_requires_grad(const c10::TensorImpl* impl) noexcept;
 
-// The memory of the parameter whose gradient the running AccumulateGrad node takes; no storage if it has none.
-// REQUIRES: called inside such a node.
-ByteRange accumulated_parameter() noexcept;
+// The parameter whose gradient the running AccumulateGrad node takes; none if no such node runs.
+TensorKey accumulated_parameter() noexcept;
 
 // A tensor on its own, for has_issue and diagnose.
 struct LoneTensor {
@@ -55,8 +54,8 @@ struct LoneTensor {
 };
 void look_at(const at::TensorBase& tensor, LoneTensor* lone) noexcept;
 
-// Where its elements lie; no storage if it has no bytes that can be read. Allocates nothing.
-SHERLORCH_API ByteRange memory_of(const at::TensorBase& tensor) noexcept;
+// No storage if it has no bytes that can be read. Allocates nothing.
+TensorKey tensor_key(const at::TensorBase& tensor) noexcept;
 
 StorageGuardOps storage_guards() noexcept;
 void* acquire_storage_guard(void* handle) noexcept;

@@ -75,7 +75,7 @@ void Tracker::name(const at::TensorBase& tensor, std::string name, bool buffer) 
 
 void Tracker::name(const std::vector<NamedTensor>& tensors) {
   std::lock_guard lock(impl_->mutex);
-  for (const NamedTensor& named : tensors) impl_->names.name(named.tensor, named.name, named.buffer);
+  for (const NamedTensor& named : tensors) impl_->names.name(named);
   impl_->window.name_storages(impl_->names.labels());
 }
 

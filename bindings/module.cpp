@@ -163,13 +163,12 @@ class NativeTracker {
     window_.show_modules();
   }
 
-  void name_tensors(const std::vector<std::tuple<py::object, std::string, bool>>& entries) {
+  // All that the model has now.
+  void name_tensors(int model, const std::vector<std::tuple<py::object, std::string, bool>>& entries) {
+    std::vector<NamedTensor> tensors;
+    for (const auto& [tensor, name, buffer] : entries) tensors.push_back({tensor_of(tensor), name, buffer});
     std::lock_guard lock(names_mutex_);
-    // The first name of a tensor that has several is to stay.
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      const auto& [tensor, name, buffer] = *entry;
-      names_.name(tensor_of(tensor), name, buffer);
-    }
+    names_.name_model(model, tensors);
     window_.name_storages(names_.labels());
   }
 
@@ -447,11 +446,6 @@ PYBIND11_MODULE(_native, m) {
     ModuleTable& table = Session::get().recorder().graph().tables.modules;
     const ModuleId id = table.id_of(module.ptr());
     if (replace || table.name(id).empty()) table.set_name(id, name, class_name(module));
-  });
-  m.def("name_unwatched_tensors", [](const std::vector<std::tuple<py::object, std::string, bool>>& entries) {
-    std::vector<NamedTensor> tensors;
-    for (const auto& [tensor, name, buffer] : entries) tensors.push_back({tensor_of(tensor), name, buffer});
-    name_unwatched(tensors);
   });
   m.def("forget_module", [](std::uintptr_t address) {
     Session::get().recorder().graph().tables.modules.forget(reinterpret_cast<const void*>(address));

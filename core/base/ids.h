@@ -19,11 +19,10 @@ using ModuleId = std::uint32_t;
 // The identity of a storage: the address of its StorageImpl (not of its bytes, which may move). 0 means "none".
 using StorageKey = std::uint64_t;
 
-// Bytes of a storage, counted from its start; half-open. No storage: none.
-struct ByteRange {
+// A tensor that is alive: its storage, and itself by the address of its TensorImpl. No storage: none.
+struct TensorKey {
   StorageKey storage = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
+  const void* tensor = nullptr;
 };
 
 // Logical number of a thread, given out by the adapter in order of first sight; 0 is never used.

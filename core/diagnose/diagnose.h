@@ -27,11 +27,12 @@ struct Target {
 struct StorageLabel {
   std::string name;  // "net.4.running_var", "net.0.weight.grad"; "" if unknown
   bool buffer = false;
-  bool gradient = false;
-  bool automatic = false;  // of a model that nobody watches: counts where module paths are told
+  bool gradient = false;   // named for this question: what it was before is not known
   std::int64_t begin = 0;  // its bytes in the storage: several may share one
   std::int64_t end = 0;
-  OpSeq since = 0;  // the storage has had this name from this op on
+  const void* tensor = nullptr;  // which tensor it is: several may share the bytes
+  int model = -1;                // whose it is, for the front
+  OpSeq since = 0;               // it has had this memory and this name from this op on
   // "buffer net.4.running_var"; "" if unknown
   std::string text() const {
     return name.empty() ? "" : (buffer ? "buffer " : gradient ? "gradient " : "parameter ") + name;
@@ -43,8 +44,8 @@ struct View {
   std::function<bool(OpSeq)> visible;        // the op lies in the trace that asks
   OpSeq begin = 1;                           // none before this one does
   std::function<bool(OpSeq)> names_modules;  // ops of which module paths are told
-  // What these bytes are called now; empty if nothing, or if they belong to several.
-  std::function<StorageLabel(StorageKey, std::int64_t begin, std::int64_t end)> label;
+  // What is named in the storage, whole or in part.
+  std::function<std::vector<StorageLabel>(StorageKey)> labels;
   std::function<std::string(std::uint8_t)> dtype_text;  // c10::ScalarType -> "torch.float32"
   std::function<std::string(ThreadId)> thread_text;     // "" for the main thread
   bool sites = true;                                    // file:line wanted

@@ -36,27 +36,33 @@ SourceLocation StepBuilder::location(SiteId site) const {
   return location;
 }
 
-StorageLabel StepBuilder::label(StorageKey storage, std::int64_t begin, std::int64_t end, OpSeq seq) const {
-  StorageLabel label = view_.label(storage, begin, end);
-  if (label.automatic && !view_.names_modules(seq)) return {};
-  if (label.name.empty() || seq >= label.since || graph_.shadow.guarded_since(storage, seq)) return label;
+StorageLabel StepBuilder::label(const TensorFacts& facts, OpSeq seq) const {
+  const std::int64_t begin = facts.geometry.begin_byte();
+  const std::int64_t end = facts.geometry.end_byte();
+  StorageLabel found;
+  for (StorageLabel& label : view_.labels(facts.storage)) {
+    if (label.begin > begin || label.end < end) continue;
+    if (found.tensor == label.tensor && !found.name.empty()) continue;  // the first watch's name stays
+    if (!found.name.empty()) return {};
+    found = std::move(label);
+  }
+  if (found.name.empty() || seq >= found.since || graph_.shadow.guarded_since(facts.storage, seq)) return found;
   return {};
 }
 
-StorageLabel StepBuilder::label(const TensorFacts& facts, OpSeq seq) const {
-  return label(facts.storage, facts.geometry.begin_byte(), facts.geometry.end_byte(), seq);
-}
-
+// What of the model the op has made. Not from before the name was given, and not of a part: a row of a parameter is
+// none.
 std::string StepBuilder::label_of_output(const OpRecord& record, const TensorFacts& facts) const {
   if (record.gradient_of.storage != 0) {
-    const StorageLabel parameter =
-        label(record.gradient_of.storage, record.gradient_of.begin, record.gradient_of.end, record.seq);
-    if (!parameter.name.empty()) return "gradient " + parameter.name + ".grad";
+    for (const StorageLabel& label : view_.labels(record.gradient_of.storage)) {
+      if (label.tensor == record.gradient_of.tensor && record.seq >= label.since && !label.gradient)
+        return "gradient " + label.name + ".grad";
+    }
+    return "";
   }
   const StorageLabel whole = label(facts, record.seq);
-  // Not of a part: a row of a parameter is no parameter.
   const bool all = whole.begin == facts.geometry.begin_byte() && whole.end == facts.geometry.end_byte();
-  return all ? whole.text() : "";
+  return all && !whole.gradient && record.seq >= whole.since ? whole.text() : "";
 }
 
 std::string StepBuilder::op_name(OperatorId op) const {
@@ -84,6 +90,7 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
   if (record.module != 0 && view_.names_modules(record.seq))
     step.module_path = graph_.tables.modules.name(record.module);
   step.phase = record.phase;
+  step.at_forward = record.forward_seq != 0;
   if (record.autograd_node != 0) {
     step.autograd_node = graph_.tables.strings.get(record.autograd_node);
     if (record.engine_work) step.autograd_node += " (the engine around it)";

@@ -18,15 +18,14 @@ class StepBuilder {
   // Fills in shape, dtype and counts of a tensor.
   void describe(const TensorFacts& facts, const BadElements& bad, Step* step) const;
 
-  // What this memory was to the model when op `seq` used it; empty if nothing is known, or its address may have been
-  // that of another storage then.
+  // The parameter, buffer or gradient to which this memory belonged when op `seq` used it; empty if there is none, or
+  // if there are several, or if its address may have been that of another storage then.
   StorageLabel label(const TensorFacts& facts, OpSeq seq) const;
   SourceLocation location(SiteId site) const;
   std::string op_name(OperatorId op) const;
 
  private:
   void name(OperatorId op, Step* step) const;
-  StorageLabel label(StorageKey storage, std::int64_t begin, std::int64_t end, OpSeq seq) const;
   std::string label_of_output(const OpRecord& record, const TensorFacts& facts) const;
 
   const Graph& graph_;

@@ -47,7 +47,8 @@ void FlightRecorder::unpack_header(const std::uint64_t* words, FlightHeader* hea
   header->phase = static_cast<Phase>(words[4] >> 16 & 3);
   header->nonfinite = (words[4] >> 18 & 1) != 0;
   header->absorbed = (words[4] >> 19 & 1) != 0;
-  header->nodes = words[4] >> 24 & 0xff;
+  const std::uint32_t nodes = words[4] >> 20 & 0xfff;
+  header->nodes = nodes < 2048 ? nodes : (nodes & 2047) * 64;
   header->node_thread = static_cast<std::uint16_t>(words[4] >> 48);
   *tensors = words[4] >> 32 & 0xffff;
 }
@@ -133,10 +134,10 @@ OpSeq FlightRecorder::find_forward(ThreadId thread, std::uint32_t sequence, OpSe
   }
   if (found == 0) return 0;
   // It made the node, or it ran inside the op that did: those are recorded after it.
-  constexpr OpSeq kMostLooked = 4096;  // chosen: ops inside of one
+  constexpr OpSeq kMostLooked = 65'536;  // chosen: ops inside of one
   for (OpSeq seq = found; seq < end && seq - found < kMostLooked; ++seq) {
     if (!read_header(seq, &header) || header.thread != thread) continue;
-    if (header.nodes == 255 || header.sequence_end - sequence <= header.nodes) return seq;
+    if (header.sequence_end - sequence <= header.nodes) return seq;
   }
   return 0;
 }

@@ -60,7 +60,8 @@ struct FlightHeader {
   bool nonfinite = false;          // something that it wrote was non-finite
   bool absorbed = false;           // read something known to be non-finite and wrote only finite values
   std::uint32_t sequence_end = 0;  // autograd's next sequence number of this thread after the op (low 32 bits)
-  // How many autograd nodes were made while it ran: they have the numbers before sequence_end. 255 is "or more".
+  // How many autograd nodes were made while it ran: they have the numbers before sequence_end. From 2048 on rounded
+  // down to a multiple of 64.
   std::uint32_t nodes = 0;
   std::uint32_t node_sequence = 0;  // backward: sequence number of the node inside which it ran
   std::uint16_t node_thread = 0;    // backward: torch's logical id of the thread of that node's forward op; 0: none
@@ -143,6 +144,7 @@ class FlightRecorder {
 
  private:
   std::atomic<std::uint64_t>* slot(OpSeq ticket) const noexcept { return words_ + (ticket & mask_) * kWordsPerSlot; }
+  static std::uint64_t pack_nodes(std::uint32_t nodes) noexcept;
   static void pack_header(const FlightHeader& header, std::size_t tensors, std::atomic<std::uint64_t>* words) noexcept;
   static void pack_tensor(const FlightTensor& tensor, std::atomic<std::uint64_t>* words) noexcept;
   static FlightTensor unpack_tensor(std::uint64_t first, std::uint64_t second) noexcept;
@@ -154,17 +156,23 @@ class FlightRecorder {
   std::size_t bytes_ = 0;
 };
 
+// 12 bits: the number itself, or 64ths of it.
+inline std::uint64_t FlightRecorder::pack_nodes(std::uint32_t nodes) noexcept {
+  if (nodes < 2048) return nodes;
+  return 2048 | (nodes / 64 < 2047 ? nodes / 64 : 2047);
+}
+
 inline void FlightRecorder::pack_header(const FlightHeader& header, std::size_t tensors,
                                         std::atomic<std::uint64_t>* words) noexcept {
   std::uint32_t largest_bits = 0;
   static_assert(sizeof(largest_bits) == sizeof(header.largest));
   __builtin_memcpy(&largest_bits, &header.largest, sizeof(largest_bits));
-  const std::uint64_t nodes = header.nodes < 255 ? header.nodes : 255;
+  const std::uint64_t nodes = pack_nodes(header.nodes);
   words[1].store(std::uint64_t{header.op} | std::uint64_t{header.site} << 32, std::memory_order_release);
   words[2].store(std::uint64_t{header.module} | std::uint64_t{header.sequence_end} << 32, std::memory_order_release);
   words[3].store(std::uint64_t{header.node_sequence} | std::uint64_t{largest_bits} << 32, std::memory_order_release);
   words[4].store(std::uint64_t{header.thread & 0xffff} | std::uint64_t(header.phase) << 16 |
-                     std::uint64_t{header.nonfinite} << 18 | std::uint64_t{header.absorbed} << 19 | nodes << 24 |
+                     std::uint64_t{header.nonfinite} << 18 | std::uint64_t{header.absorbed} << 19 | nodes << 20 |
                      std::uint64_t(tensors) << 32 | std::uint64_t{header.node_thread} << 48,
                  std::memory_order_release);
 }

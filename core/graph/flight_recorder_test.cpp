@@ -141,6 +141,24 @@ TEST(FlightRecorderTest, TheForwardOpIsFoundAmongNestedOnes) {
     EXPECT_EQ(flight.find_forward(1, base + 3, flight.end()), many) << before;
     EXPECT_EQ(flight.find_forward(1, base + 302, flight.end()), many) << before;
     EXPECT_EQ(flight.find_forward(1, base + 303, flight.end()), 0u) << before;
+    EXPECT_EQ(flight.find_forward(1, base + 999, flight.end()), 0u) << before;
+  }
+}
+
+// Numbers that were given while nothing was recorded are nobody's, however many the next op takes.
+TEST(FlightRecorderTest, AnOpOfManyNodesClaimsNoOthers) {
+  FlightRecorder flight(64);
+  record(flight, 1, 10, 1);
+  std::uint32_t begin = 11;
+  for (const std::uint32_t nodes : {254u, 255u, 300u, 2047u, 2048u, 5000u, 130'000u, 500'000u}) {
+    begin += 1000;
+    const OpSeq op = record(flight, 1, begin, nodes);
+    EXPECT_EQ(flight.find_forward(1, begin - 1, flight.end()), 0u) << nodes;
+    EXPECT_EQ(flight.find_forward(1, begin + nodes - 1, flight.end()), op) << nodes;
+    if (nodes <= 131'000) {
+      EXPECT_EQ(flight.find_forward(1, begin + (nodes < 2048 ? 0 : 63), flight.end()), op) << nodes;
+    }
+    begin += nodes;
   }
 }
 

@@ -140,7 +140,7 @@ class OpRecord {
   std::int64_t node_sequence = -1;  // sequence number of that node
   OperatorId forward_op = 0;        // the forward op whose backward this is, if the recorder still held it
   OpSeq forward_seq = 0;
-  ByteRange gradient_of;  // the parameter into whose gradient it put its output
+  TensorKey gradient_of;  // the parameter into whose gradient it put its output
 
   std::vector<InputRecord> inputs;
   std::vector<OutputRecord> outputs;

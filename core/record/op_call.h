@@ -67,7 +67,7 @@ struct OpCall {
   std::uint64_t node_sequence = 0;   // in_node or engine_work
   ThreadId node_thread = 0;          // thread of the node's forward op; 0 unknown
   const char* node_name = nullptr;   // "SqrtBackward0"
-  ByteRange gradient_of;             // the parameter into whose gradient it puts its output
+  TensorKey gradient_of;             // the parameter into whose gradient it puts its output
   bool has_nonfinite_scalar = false;
   std::span<CallTensor> inputs;
   std::span<CallTensor> outputs;  // written arguments, then return values (fresh ones and views), then hidden writes

@@ -43,6 +43,7 @@ void visit(V& v, T& x) {
   v("module_path", x.module_path);
   v("label", x.label);
   v("phase", x.phase);
+  v("at_forward", x.at_forward);
   v("autograd_node", x.autograd_node);
   v("thread_name", x.thread_name);
   v("inherited", x.inherited);

@@ -46,7 +46,7 @@ std::string circumstances(const Culprit& culprit) {
     std::string text = "phase " + std::string(phase_name(step.phase));
     if (const std::string node = node_around(step); !node.empty()) text += ", inside " + node;
     add(text);
-    if (step.phase == Phase::kBackward && step.location.known()) add("the line is that of the forward op");
+    if (step.at_forward && step.location.known()) add("the line is that of the forward op");
   }
   if (!step.device.empty() && step.device != "cpu") add("on " + printable(step.device));
   if (!step.thread_name.empty()) {

@@ -114,6 +114,7 @@ inline Diagnosis backward_sqrt() {
   div.operator_name = "aten::div.Tensor";
   div.device = "cuda:0";
   div.phase = Phase::kBackward;
+  div.at_forward = true;
   div.autograd_node = "SqrtBackward0";
   div.thread_name = "pt_autograd_0";
   div.counts.nan = 2;
@@ -122,6 +123,7 @@ inline Diagnosis backward_sqrt() {
   Step mul = step(91, "mul", {8, 3}, sqrt_line, "net.head");
   mul.device = "cuda:0";
   mul.phase = Phase::kBackward;
+  mul.at_forward = true;
   mul.autograd_node = "MulBackward0";
   mul.counts.nan = 2;
   mul.counts.first_nan = {3, 0};
@@ -129,6 +131,7 @@ inline Diagnosis backward_sqrt() {
   Step grad = step(97, "mm", {3, 3}, {"/home/ann/run/train.py", 70, "step"}, "net.body");
   grad.device = "cuda:0";
   grad.phase = Phase::kBackward;
+  grad.at_forward = true;
   grad.autograd_node = "MmBackward0";
   grad.counts.nan = 9;
   grad.counts.first_nan = {0, 0};

@@ -43,6 +43,7 @@ std::string op_sentence(const Step& step, const FileNames& files, const std::str
       const std::string around = node_around(step);
       const std::string node = around.empty() ? "" : " inside " + around;
       const std::string line = files.short_text(step.location);
+      if (!step.at_forward) return op + node + " " + did + " in backward" + where;
       std::string out = op + node + " " + did + " in " + (line.empty() ? "backward" : "the backward of " + line);
       return step.module_path.empty() ? out : out + " in " + printable(step.module_path);
     }

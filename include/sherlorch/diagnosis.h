@@ -66,12 +66,13 @@ struct Step {
   std::string dtype;        // "torch.float32"
   std::string device;       // "cpu"
   FinitenessCounts counts;  // of the op's output
-  SourceLocation location;  // the user's line; of the forward op where this is its backward
+  SourceLocation location;  // the user's line; of the forward op where this is its backward (at_forward)
   std::string module_path;  // "" if unknown
   // What its output is to the model: "gradient net.0.weight.grad", "parameter net.0.weight", "buffer
   // net.4.running_var"; "" if it is none of them, or the model is not known by name.
   std::string label;
   Phase phase = Phase::kForward;
+  bool at_forward = false;    // location and module_path are those of the forward op whose backward this is
   std::string autograd_node;  // "SqrtBackward0" for a backward op; "" otherwise
   std::string thread_name;    // "" for the main thread
   bool inherited = false;     // finiteness was taken over from the memory that it aliases, not scanned

@@ -55,8 +55,8 @@ class Tracker:
     def bystanders(self, tensor: torch.Tensor, limit: int) -> list[dict[str, Any]]:
         """Steps that made something non-finite which does not reach the tensor, oldest first."""
     def name_modules(self, entries: Sequence[tuple[torch.nn.Module, str]]) -> None: ...
-    def name_tensors(self, entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
-        """Names of parameters (False) and buffers (True), for origins. They hold from here on."""
+    def name_tensors(self, model: int, entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
+        """All parameters (False) and buffers (True) that a model has now. They hold from when they were first so."""
     def name_gradients(self, entries: Sequence[tuple[torch.Tensor, str]]) -> None:
         """Names of gradients as they are now. Replaces those given before."""
     def unname_modules(self) -> None:
@@ -82,9 +82,6 @@ def set_thread_namer(namer: Callable[[], str] | None) -> None:
     """Called at the first op of each thread but the main one, for what Python calls that thread."""
 
 def name_module(module: torch.nn.Module, name: str, replace: bool) -> None: ...
-def name_unwatched_tensors(entries: Sequence[tuple[torch.Tensor, str, bool]]) -> None:
-    """As Tracker.name_tensors, for all trackers: the tensors of a model that nobody watches."""
-
 def forget_module(address: int) -> None:
     """The module at this address is gone."""
 

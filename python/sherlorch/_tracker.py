@@ -17,7 +17,7 @@ from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport, also_written
 from sherlorch._suppress import Suppressions
 from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
-from sherlorch._watch import Watched, name_all, name_gradients
+from sherlorch._watch import Watched, name_all, name_gradients, name_tensors
 from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
@@ -200,6 +200,7 @@ class ProvenanceTracker:
 
     def _name_all(self) -> None:
         name_all(self._native, self._watched)
+        name_tensors(self._native, self._named)
 
     def unwatch(self) -> None:
         """Take the hooks off all watched models; ops from here on get no module path."""
@@ -258,6 +259,8 @@ class ProvenanceTracker:
         _check_tensor(tensor)
         element = None if index is None else _element(tensor, index)
         if self._named:
+            # Parameters change hands (`.data`, swaps): only what is still so was so.
+            name_tensors(self._native, self._named)
             name_gradients(self._native, self._named)
         return DiagnosisReport._from_native(self._diagnose(tensor, element))
 

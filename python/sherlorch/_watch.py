@@ -32,13 +32,6 @@ def qualified_names(model: torch.nn.Module, name: str) -> list[tuple[torch.nn.Mo
     return entries
 
 
-def _named_tensors(model: torch.nn.Module, name: str) -> list[tuple[torch.Tensor, str, bool]]:
-    return [
-        *((tensor, f"{name}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
-        *((tensor, f"{name}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
-    ]
-
-
 def _plain(path: str) -> str:
     # torch.compile(model) wraps the model in one more module, whose name for it nobody wrote.
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
@@ -132,10 +125,16 @@ class Watched:
         model = self._model()
         return [] if model is None else qualified_names(model, self.name)
 
-    def tensors(self) -> list[tuple[torch.Tensor, str, bool]]:
-        """Its parameters and buffers now, with their names, and whether it is a buffer."""
+    def tensors(self) -> list[tuple[torch.Tensor, str, bool]] | None:
+        """Its parameters and buffers now, with their names, and whether it is a buffer; None if the model is gone."""
         model = self._model()
-        return [] if model is None else _named_tensors(model, self.name)
+        if model is None:
+            return None
+        prefix = self.name
+        return [
+            *((tensor, f"{prefix}.{_plain(path)}", False) for path, tensor in model.named_parameters()),
+            *((tensor, f"{prefix}.{_plain(path)}", True) for path, tensor in model.named_buffers()),
+        ]
 
     def watches(self, module: torch.nn.Module) -> bool:
         """True if this is the model."""
@@ -163,12 +162,19 @@ _roots: weakref.WeakSet[Watched] = weakref.WeakSet()
 
 
 def name_all(native: _native.Tracker, watched: Sequence[Watched]) -> None:
-    """Register the names of all watched models with the native tracker."""
+    """Register the names of the modules of all watched models with the native tracker."""
     entries = [entry for model in watched for entry in model.modules()]
     for module, _ in entries:
         _forget_when_gone(module)
     native.name_modules(entries)
-    native.name_tensors([entry for model in watched for entry in model.tensors()])
+
+
+def name_tensors(native: _native.Tracker, watched: Sequence[Watched]) -> None:
+    """Register the names of their parameters and buffers as they are now. What is gone keeps the names that it had."""
+    for number, model in enumerate(watched):
+        tensors = model.tensors()
+        if tensors is not None:
+            native.name_tensors(number, tensors)
 
 
 def name_gradients(native: _native.Tracker, watched: Iterable[Watched]) -> None:
@@ -201,11 +207,9 @@ def name_unwatched(root: torch.nn.Module) -> None:
     Called natively, once a module.
     """
     watched = (each.name for each in list(_roots) if each.watches(root))
-    root_name = next(watched, type(root).__name__)
-    for module, name in qualified_names(root, root_name):
+    for module, name in qualified_names(root, next(watched, type(root).__name__)):
         _forget_when_gone(module)
         _native.name_module(module, name, False)
-    _native.name_unwatched_tensors(_named_tensors(root, root_name))
 
 
 @keeps_traps_waiting

@@ -183,6 +183,7 @@ Page distance() {
   const SourceLocation line = at("distance.py", 11, "Distance.forward");
   const auto backward = [](Step step, std::string node) {
     step.phase = Phase::kBackward;
+    step.at_forward = true;
     step.autograd_node = std::move(node);
     step.thread_name = "pt_autograd_0";
     step.device = "cuda:0";

@@ -55,7 +55,7 @@ const pathLength = (culprit) => culprit.path.reduce((sum, step) => sum + 1 + (st
 
 function phaseSentence(step) {
   const node = nodeAround(step) ? [", inside ", el("code", nodeAround(step))] : null;
-  const forward = phaseText(step) === "backward" && hasPlace(step.location) ? el("span.soft", " (the line is that of its forward op)") : null;
+  const forward = step.at_forward && hasPlace(step.location) ? el("span.soft", " (the line is that of its forward op)") : null;
   return [phaseText(step), node, forward];
 }
 
