@@ -11,6 +11,22 @@ namespace {
 
 void* handle_of(StorageKey key) noexcept { return reinterpret_cast<void*>(key); }
 
+// Where the elements lie side by side.
+struct Place {
+  StorageKey storage = 0;  // 0: they have gaps, or cannot be read
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const Place&) const = default;
+};
+
+Place place_of(const at::TensorBase& tensor) {
+  LoneTensor lone;
+  if (tensor.defined()) look_at(tensor, &lone);
+  if (lone.kind != TensorKind::kBytes || !tensor.is_non_overlapping_and_dense()) return {};
+  const CallTensor& seen = lone.tensor;
+  return {seen.storage, seen.offset, seen.offset + seen.numel * static_cast<std::int64_t>(seen.item_size)};
+}
+
 }  // namespace
 
 StorageNames::~StorageNames() {
@@ -33,28 +49,24 @@ void StorageNames::erase(Gone gone) {
   }
 }
 
-// False if its memory cannot be named.
-bool StorageNames::put(const at::TensorBase& tensor, StorageLabel label) {
-  LoneTensor lone;
-  if (tensor.defined()) look_at(tensor, &lone);
-  if (lone.kind != TensorKind::kBytes || !tensor.is_non_overlapping_and_dense()) return false;
-  const StorageKey storage = lone.tensor.storage;
-  label.begin = lone.tensor.offset;
-  label.end = label.begin + lone.tensor.numel * static_cast<std::int64_t>(lone.tensor.item_size);
+void StorageNames::put(const at::TensorBase& tensor, StorageLabel label) {
+  const Place place = place_of(tensor);
+  if (place.storage == 0) return;
+  label.begin = place.begin;
+  label.end = place.end;
   label.tensor = tensor.unsafeGetTensorImpl();
   label.since = Session::get().recorder().graph().flight.end();
-  const auto [entry, added] = labels_.try_emplace(storage);
-  if (added) acquire_storage_guard(handle_of(storage));
+  const auto [entry, added] = labels_.try_emplace(place.storage);
+  if (added) acquire_storage_guard(handle_of(place.storage));
   for (StorageLabel& known : entry->second) {
     if (known.tensor != label.tensor || known.begin != label.begin || known.end != label.end) continue;
-    if (label.gradient) return true;  // what it was called before says more
+    if (label.gradient) return;  // what it was called before says more
     if (known.model != label.model) continue;
     if (known.name == label.name) label.since = known.since;
     known = std::move(label);
-    return true;
+    return;
   }
   entry->second.push_back(std::move(label));
-  return true;
 }
 
 void StorageNames::name(const NamedTensor& named) {
@@ -80,10 +92,7 @@ void StorageNames::name_model(int model, const std::vector<NamedTensor>& tensors
     if (label.model != model || label.gradient) return false;
     const auto found = now.find(label.tensor);
     if (found == now.end() || found->second->name != label.name) return true;
-    LoneTensor lone;
-    look_at(found->second->tensor, &lone);
-    return lone.tensor.storage != storage || lone.tensor.offset != label.begin ||
-           label.begin + lone.tensor.numel * static_cast<std::int64_t>(lone.tensor.item_size) != label.end;
+    return place_of(found->second->tensor) != Place{storage, label.begin, label.end};
   });
 }
 

@@ -34,7 +34,7 @@ class SHERLORCH_API StorageNames {
   const StorageLabels& labels() const noexcept { return labels_; }
 
  private:
-  bool put(const at::TensorBase& tensor, StorageLabel label);
+  void put(const at::TensorBase& tensor, StorageLabel label);
   template <typename Gone>
   void erase(Gone gone);
 

@@ -50,7 +50,8 @@ void FlightRecorder::unpack_header(const std::uint64_t* words, FlightHeader* hea
   const std::uint32_t nodes = words[4] >> 20 & 0xfff;
   header->nodes = nodes < 2048 ? nodes : (nodes & 2047) * 64;
   header->node_thread = static_cast<std::uint16_t>(words[4] >> 48);
-  *tensors = words[4] >> 32 & 0xffff;
+  header->nested = (words[4] >> 47 & 1) != 0;
+  *tensors = words[4] >> 32 & 0x7fff;
 }
 
 bool FlightRecorder::read_header(OpSeq ticket, FlightHeader* header) const noexcept {
@@ -133,11 +134,12 @@ OpSeq FlightRecorder::find_forward(ThreadId thread, std::uint32_t sequence, OpSe
     }
   }
   if (found == 0) return 0;
-  // It made the node, or it ran inside the op that did: those are recorded after it.
+  // It made the node, or it ran inside the op that did, which is recorded after all that ran inside of it.
   constexpr OpSeq kMostLooked = 65'536;  // chosen: ops inside of one
   for (OpSeq seq = found; seq < end && seq - found < kMostLooked; ++seq) {
     if (!read_header(seq, &header) || header.thread != thread) continue;
     if (header.sequence_end - sequence <= header.nodes) return seq;
+    if (!header.nested) return 0;
   }
   return 0;
 }

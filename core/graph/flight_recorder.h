@@ -59,6 +59,7 @@ struct FlightHeader {
   Phase phase = Phase::kForward;
   bool nonfinite = false;          // something that it wrote was non-finite
   bool absorbed = false;           // read something known to be non-finite and wrote only finite values
+  bool nested = false;             // ran inside another op that is recorded, after it
   std::uint32_t sequence_end = 0;  // autograd's next sequence number of this thread after the op (low 32 bits)
   // How many autograd nodes were made while it ran: they have the numbers before sequence_end. From 2048 on rounded
   // down to a multiple of 64.
@@ -173,7 +174,8 @@ inline void FlightRecorder::pack_header(const FlightHeader& header, std::size_t 
   words[3].store(std::uint64_t{header.node_sequence} | std::uint64_t{largest_bits} << 32, std::memory_order_release);
   words[4].store(std::uint64_t{header.thread & 0xffff} | std::uint64_t(header.phase) << 16 |
                      std::uint64_t{header.nonfinite} << 18 | std::uint64_t{header.absorbed} << 19 | nodes << 20 |
-                     std::uint64_t(tensors) << 32 | std::uint64_t{header.node_thread} << 48,
+                     std::uint64_t(tensors) << 32 | std::uint64_t{header.nested} << 47 |
+                     std::uint64_t{header.node_thread} << 48,
                  std::memory_order_release);
 }
 

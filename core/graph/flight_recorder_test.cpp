@@ -13,7 +13,7 @@ namespace sherlorch {
 namespace {
 
 OpSeq record(FlightRecorder& flight, ThreadId thread, std::uint32_t sequence, std::uint32_t nodes,
-             const std::vector<FlightTensor>& tensors = {}) {
+             const std::vector<FlightTensor>& tensors = {}, bool nested = false) {
   FlightHeader header;
   header.seq = flight.take_ticket(tensors.size());
   header.op = 7;
@@ -22,6 +22,7 @@ OpSeq record(FlightRecorder& flight, ThreadId thread, std::uint32_t sequence, st
   header.thread = thread;
   header.phase = Phase::kBackward;
   header.sequence_end = sequence + nodes;
+  header.nested = nested;
   header.nodes = nodes;
   header.node_sequence = 13;
   header.node_thread = 2;
@@ -54,6 +55,7 @@ TEST(FlightRecorderTest, AnOpComesBackAsItWasWritten) {
   EXPECT_EQ(op.thread, 3u);
   EXPECT_EQ(op.phase, Phase::kBackward);
   EXPECT_EQ(op.sequence_end, 102u);
+  EXPECT_FALSE(op.nested);
   EXPECT_EQ(op.nodes, 2u);
   EXPECT_EQ(op.node_sequence, 13u);
   EXPECT_EQ(op.node_thread, 2u);
@@ -128,11 +130,11 @@ TEST(FlightRecorderTest, TheForwardOpIsFoundAmongNestedOnes) {
   for (std::uint32_t before = 0; before < 60; ++before) {
     const std::uint32_t base = before * 1000;
     for (std::uint32_t i = 0; i < before; ++i) record(flight, 1, base, 0);
-    record(flight, 1, base + 1, 0);                      // inside the one that made node 0
-    const OpSeq outer = record(flight, 1, base, 1);      // made node 0
-    const OpSeq inner = record(flight, 1, base + 1, 1);  // made node 1, and ran inside
+    record(flight, 1, base + 1, 0, {}, true);                      // inside the one that made node 0
+    const OpSeq outer = record(flight, 1, base, 1);                // made node 0
+    const OpSeq inner = record(flight, 1, base + 1, 1, {}, true);  // made node 1, and ran inside
     record(flight, 2, base, 50);
-    record(flight, 1, base + 3, 0);
+    record(flight, 1, base + 3, 0, {}, true);
     const OpSeq around = record(flight, 1, base + 1, 2);  // this one, which made node 2
     const OpSeq many = record(flight, 1, base + 3, 300);
     EXPECT_EQ(flight.find_forward(1, base, flight.end()), outer) << before;
@@ -143,6 +145,14 @@ TEST(FlightRecorderTest, TheForwardOpIsFoundAmongNestedOnes) {
     EXPECT_EQ(flight.find_forward(1, base + 303, flight.end()), 0u) << before;
     EXPECT_EQ(flight.find_forward(1, base + 999, flight.end()), 0u) << before;
   }
+}
+
+// Else a backward whose forward op was not recorded would look at all that came after.
+TEST(FlightRecorderTest, TheSearchEndsAtAnOpThatRanInsideNoOther) {
+  FlightRecorder flight(64);
+  record(flight, 1, 10, 1);
+  record(flight, 1, 5, 100);  // claims number 7, but after an op that it cannot have contained
+  EXPECT_EQ(flight.find_forward(1, 7, flight.end()), 0u);
 }
 
 // Numbers that were given while nothing was recorded are nobody's, however many the next op takes.

@@ -69,6 +69,7 @@ struct OpCall {
   const char* node_name = nullptr;   // "SqrtBackward0"
   TensorKey gradient_of;             // the parameter into whose gradient it puts its output
   bool has_nonfinite_scalar = false;
+  bool nested = false;  // inside another op that will be recorded
   std::span<CallTensor> inputs;
   std::span<CallTensor> outputs;  // written arguments, then return values (fresh ones and views), then hidden writes
   std::span<CallTensor> hidden_inputs;  // read by ops nested inside it, and not among its inputs

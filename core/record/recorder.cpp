@@ -120,6 +120,7 @@ OpSeq Recorder::record(OpCall& call) noexcept {
   header.module = call.module;
   header.thread = call.thread;
   header.phase = call.phase;
+  header.nested = call.nested;
   header.sequence_end = static_cast<std::uint32_t>(call.sequence_after);
   header.nodes = static_cast<std::uint32_t>(call.sequence_after - call.sequence);
   if (call.in_node || call.engine_work) {
