@@ -33,38 +33,37 @@ void for_tensors(const c10::IValue& value, F&& f) {
 
 bool undefined(const c10::TensorImpl* impl) noexcept { return impl == c10::UndefinedTensorImpl::singleton(); }
 
+// A Python number among the arguments, if it is one.
 void add_scalar(ThreadState& state, Open& open, const c10::IValue& value, std::uint16_t arg) {
-  CallScalar scalar;
-  scalar.arg = arg;
+  const auto add = [&](CallScalar::Kind kind) -> CallScalar& {
+    CallScalar& scalar = state.scalars.emplace_back();
+    scalar.arg = arg;
+    scalar.kind = kind;
+    return scalar;
+  };
+  const auto add_double = [&](double number) {
+    add(CallScalar::Kind::kDouble).number = number;
+    open.nonfinite_scalar |= !std::isfinite(number);
+  };
   if (value.isInt()) {
-    scalar.kind = CallScalar::Kind::kInt;
-    scalar.ints[0] = value.toInt();
+    add(CallScalar::Kind::kInt).ints[0] = value.toInt();
   } else if (value.isDouble()) {
-    scalar.kind = CallScalar::Kind::kDouble;
-    scalar.number = value.toDouble();
-    open.nonfinite_scalar |= !std::isfinite(scalar.number);
+    add_double(value.toDouble());
   } else if (value.isBool()) {
-    scalar.kind = CallScalar::Kind::kBool;
-    scalar.ints[0] = value.toBool() ? 1 : 0;
+    add(CallScalar::Kind::kBool).ints[0] = value.toBool() ? 1 : 0;
   } else if (value.isIntList()) {
-    scalar.kind = CallScalar::Kind::kIntList;
+    CallScalar& scalar = add(CallScalar::Kind::kIntList);
     for (const c10::IValue& element : value.toListRef()) {
       if (scalar.count == CallScalar::kMaxInts) break;
       scalar.ints[scalar.count++] = element.toInt();
     }
-  } else if (value.isDoubleList()) {  // _foreach_*.ScalarList
+  } else if (value.isDoubleList()) {  // _foreach_*.ScalarList: the first bad one stands for all
     for (const c10::IValue& element : value.toListRef()) {
       if (std::isfinite(element.toDouble())) continue;
-      scalar.kind = CallScalar::Kind::kDouble;
-      scalar.number = element.toDouble();
-      open.nonfinite_scalar = true;
+      add_double(element.toDouble());
       break;
     }
-    if (scalar.kind == CallScalar::Kind::kNone) return;
-  } else {
-    return;
   }
-  state.scalars.push_back(scalar);
 }
 
 void note_kind(TensorKind kind) noexcept {
@@ -101,7 +100,7 @@ void add_tensor(ThreadState& state, std::vector<CallTensor>* side, const c10::Te
                 std::uint16_t arg, std::uint16_t list_index, bool fresh_return) {
   auto add = [&](const c10::TensorImpl* each) {
     CallTensor& tensor = side->emplace_back();
-    const TensorKind kind = fill(each, state.next_flat(), &tensor);
+    const TensorKind kind = state.fill_for_call(each, &tensor);
     if (kind != TensorKind::kBytes) {
       note_kind(kind);
       side->pop_back();
@@ -125,6 +124,10 @@ bool hidden_writes_happen(const ThreadState& state, const Open& open) {
     if (state.scalars[i].arg == traits.hidden_writes_if) return state.scalars[i].ints[0] != 0;
   }
   return false;
+}
+
+bool is_written_return(const CachedOperator& op, std::size_t r) noexcept {
+  return r < 64 && (op.written_returns >> r & 1) != 0;
 }
 
 // Arguments that the op writes by its schema.
@@ -192,12 +195,18 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
           return;
         }
         wrapper |= is_wrapper(impl);
-        OpenTensor input{impl, 0, arg, index};
+        OpenTensor& input = state.inputs.emplace_back();
+        input.impl = impl;
+        input.arg = arg;
+        input.list_index = index;
         if (c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(impl)) ==
             1) {  // only the stack of a boxed call holds it
           CallTensor tensor;
           FlatShape flat;
-          if (fill(impl, &flat, &tensor) != TensorKind::kBytes) return;
+          if (fill(impl, &flat, &tensor) != TensorKind::kBytes) {
+            state.inputs.pop_back();
+            return;
+          }
           tensor.arg = arg;
           tensor.list_index = index;
           // Its memory is there at the end only if another tensor shares it (a temporary view of a live base).
@@ -209,7 +218,6 @@ void gather_inputs(ThreadState& state, const at::RecordFunction& record, std::si
           input.early = static_cast<std::uint32_t>(state.early.size());
           state.early.push(tensor);
         }
-        state.inputs.push_back(input);
       });
       if (state.inputs.size() == before && value.isList()) add_scalar(state, open, value, arg);
     } else {
@@ -270,13 +278,13 @@ void gather_hidden(ThreadState& state, const at::RecordFunction& record) {
 
 void finish_op(ThreadState& state, const at::RecordFunction& record) {
   const std::size_t self = state.open.size() - 1;
-  const Open open = state.open[self];
+  const Open& open = state.open[self];
   const CachedOperator& op = *open.op;
   state.call_inputs.clear();
   state.call_outputs.clear();
-  state.flat_used = 0;
+  state.free_flats();
   const std::vector<c10::IValue>& outputs = record.outputs();
-  const std::size_t returns = std::min(outputs.size(), op.return_aliases.size());
+  const std::size_t returns = std::min(outputs.size(), op.returns);
 
   for (std::size_t i = open.inputs; i < state.inputs.size(); ++i) {
     const OpenTensor& input = state.inputs[i];
@@ -303,10 +311,10 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
       CallTensor written = state.early[input.early];
       written.role = written_role;
       for (std::size_t r = 0; r < returns && written.data == nullptr; ++r) {
-        if (!op.return_written[r]) continue;
+        if (!is_written_return(op, r)) continue;
         for_tensors(outputs[outputs.size() - returns + r], [&](const c10::TensorImpl* impl, std::uint16_t) {
           CallTensor returned;
-          if (undefined(impl) || fill(impl, state.next_flat(), &returned) != TensorKind::kBytes) return;
+          if (undefined(impl) || state.fill_for_call(impl, &returned) != TensorKind::kBytes) return;
           if (returned.storage != written.storage || written.data != nullptr) return;
           returned.role = written_role;
           returned.arg = written.arg;
@@ -319,7 +327,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   }
   const std::size_t written_arguments = state.call_outputs.size();
   for (std::size_t r = 0; r < returns; ++r) {
-    if (op.return_written[r]) continue;  // the written argument again
+    if (is_written_return(op, r)) continue;  // the written argument again
     const c10::IValue& value = outputs[outputs.size() - returns + r];
     for_tensors(value, [&](const c10::TensorImpl* impl, std::uint16_t index) {
       if (undefined(impl)) return;
@@ -367,7 +375,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   call.sequence = open.sequence;
   call.sequence_after = at::sequence_number::peek();
   call.has_nonfinite_scalar = open.nonfinite_scalar;
-  call.nested = std::any_of(state.open.begin(), state.open.begin() + static_cast<std::ptrdiff_t>(self),
+  call.nested = self > 0 && std::any_of(state.open.begin(), state.open.begin() + static_cast<std::ptrdiff_t>(self),
                             [](const Open& around) { return around.kind == OpenKind::kOp; });
   if (open.container >= 0 && call.phase == Phase::kBackward) {
     const Open& container = state.open[static_cast<std::size_t>(open.container)];

@@ -2,9 +2,9 @@
 
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/SequenceNumber.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -99,7 +99,8 @@ void push_op(ThreadState& state, const at::RecordFunction& record, const CachedO
   open.op = op;
   void* floor = open.container >= 0 ? state.open[static_cast<std::size_t>(open.container)].site.top_frame : nullptr;
   if (frontend().capture != nullptr) frontend().capture(floor, op->short_name, &open.site);
-  open.sequence = at::sequence_number::peek();
+  // The dispatcher has asked for it where nodes can be made by its own doing.
+  open.sequence = record.seqNr() >= 0 ? static_cast<std::uint64_t>(record.seqNr()) : at::sequence_number::peek();
   if (outer != nullptr && outer->op != nullptr) {
     if (outer->op == op || open.site.top_frame == outer->site.top_frame) {
       // A handler (__torch_dispatch__) that passes the call on, or an op inside a wrapper's op: the user's line is that
@@ -112,7 +113,8 @@ void push_op(ThreadState& state, const at::RecordFunction& record, const CachedO
     if (outer->kind == OpenKind::kTransparent) open.sequence = outer->sequence;
   }
   open.recompute = open.container >= 0 && open.site.checkpoint && c10::GradMode::is_enabled();
-  open.autocast = at::autocast::is_autocast_enabled(at::kCPU);
+  // As at::autocast::is_autocast_enabled(kCPU), without its switch over devices.
+  open.autocast = !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutocastCPU);
   gather_inputs(state, record, self);
   if (may_silence_nested(state.open[self])) {
     state.open[self].silenced = true;
@@ -181,7 +183,9 @@ void end(const at::RecordFunction& record) {
   } else if (done.kind == OpenKind::kOp) {
     std::atomic<std::uint32_t>& nested = done.op->nested;
     const std::uint32_t average = nested.load(std::memory_order_relaxed);
-    nested.store(average == 0 ? done.nested * 16 : (average * 7 + done.nested * 16) / 8, std::memory_order_relaxed);
+    if (average != 0 || done.nested != 0) {
+      nested.store(average == 0 ? done.nested * 16 : (average * 7 + done.nested * 16) / 8, std::memory_order_relaxed);
+    }
   }
   if (done.kind == OpenKind::kOp) finish_op(state, record);
   state.close();
@@ -189,7 +193,7 @@ void end(const at::RecordFunction& record) {
 
 // torch prints a warning and goes on when a callback throws; ours keep their troubles to themselves.
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& record) {
-  if (!Session::get().recording()) return nullptr;
+  if (!Session::recording()) return nullptr;
   try {
     start(record);
   } catch (...) {
@@ -199,7 +203,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& record) 
 }
 
 void on_end(const at::RecordFunction& record, at::ObserverContext*) {
-  if (!Session::get().recording()) {
+  if (!Session::recording()) {
     // An op that began while recording was on must not stay open.
     ThreadState& state = thread_state();
     if (!state.open.empty() && state.open.back().record == &record) {

@@ -53,7 +53,8 @@ void describe(const c10::FunctionSchema& schema, Tables* tables, CachedOperator*
   for (const c10::Argument& result : schema.returns()) {
     const c10::AliasInfo* alias = result.alias_info();
     info.return_aliases.push_back(alias != nullptr);
-    cached.return_written.push_back(is_write(alias));
+    if (is_write(alias) && cached.returns < 64) cached.written_returns |= std::uint64_t{1} << cached.returns;
+    ++cached.returns;
   }
   cached.traits = operator_traits(info);
   for (std::size_t i = 0; i < info.arguments.size() && i < 255; ++i) {
@@ -61,7 +62,6 @@ void describe(const c10::FunctionSchema& schema, Tables* tables, CachedOperator*
     if (hidden) info.arguments[i].is_written = true;
     if (info.arguments[i].is_written && !hidden) cached.written_args.push_back(static_cast<std::uint8_t>(i));
   }
-  cached.return_aliases = info.return_aliases;
   cached.id = tables->operators.add(std::move(info));
   const std::size_t colon = cached.text.rfind(':');
   cached.short_name = cached.text.c_str() + (colon == std::string::npos ? 0 : colon + 1);

@@ -22,8 +22,8 @@ struct CachedOperator {
   OperatorId id = 0;            // 0: not an operator (a record without a schema)
   OperatorTraits traits;
   std::vector<std::uint8_t> written_args;  // schema arguments that it writes, hidden ones included
-  std::vector<bool> return_aliases;        // a return value that may share memory with an argument
-  std::vector<bool> return_written;        // a return value that is a written argument
+  std::size_t returns = 0;
+  std::uint64_t written_returns = 0;  // a bit for each return value that is a written argument
   bool is_aten = false;
   // How many records nest inside a call, as a moving average in sixteenths; see silence_nested() in the observer.
   mutable std::atomic<std::uint32_t> nested{0};

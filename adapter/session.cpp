@@ -47,6 +47,8 @@ std::string blind_text(Blind blind, std::uint64_t count) {
 void set_frontend(const Frontend& frontend) { g_frontend = frontend; }
 const Frontend& frontend() noexcept { return g_frontend; }
 
+constinit std::atomic<bool> Session::recording_{false};
+
 Session& Session::get() {
   static auto* session = new Session();
   return *session;

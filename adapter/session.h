@@ -95,7 +95,7 @@ class SHERLORCH_API Session {
   static Session& get();
 
   Recorder& recorder() noexcept { return *recorder_; }
-  bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
+  static bool recording() noexcept { return recording_.load(std::memory_order_relaxed); }
   // A window begins (+1) or ends (-1) to record, and wants so much looked at: the most thorough one counts.
   void count_windows(int change, std::uint32_t sample_every);
   // A window that records wants copies of operands that are about to be overwritten.
@@ -109,7 +109,7 @@ class SHERLORCH_API Session {
   Session();
 
   std::unique_ptr<Recorder> recorder_;
-  std::atomic<bool> recording_{false};
+  static constinit std::atomic<bool> recording_;  // static: asked twice an op
   std::atomic<int> traps_{0};
   std::atomic<int> view_scanners_{0};
   std::atomic<int> operand_keepers_{0};

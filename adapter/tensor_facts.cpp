@@ -15,7 +15,7 @@ namespace sherlorch {
 
 namespace {
 
-DType dtype_of(c10::ScalarType type) noexcept {
+constexpr DType dtype_of_type(c10::ScalarType type) noexcept {
   switch (type) {
     case c10::ScalarType::Half:
       return DType::kFloat16;
@@ -45,6 +45,13 @@ DType dtype_of(c10::ScalarType type) noexcept {
       return DType::kOther;
   }
 }
+
+// By the number of the scalar type; read for every tensor of every op.
+constexpr auto kDTypes = [] {
+  std::array<DType, c10::NumScalarTypes> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = dtype_of_type(static_cast<c10::ScalarType>(i));
+  return table;
+}();
 
 constexpr c10::DispatchKeySet kWrapperKeys({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
                                             c10::DispatchKey::Functionalize, c10::DispatchKey::Batched});
@@ -77,37 +84,64 @@ const c10::TensorImpl* with_bytes(const c10::TensorImpl* impl) noexcept {
   return impl;
 }
 
-TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor) noexcept {
-  if (impl == nullptr || impl == c10::UndefinedTensorImpl::singleton()) return TensorKind::kNothing;
-  if (!impl->has_storage()) {
-    if (is_wrapper(impl)) return TensorKind::kWrapper;
-    const c10::TensorImpl* values = with_bytes(impl);
-    if (values == impl || !values->has_storage()) return TensorKind::kOpaque;
-    impl = values;
+namespace {
+
+// The usual case: strided memory of the CPU, in a plain tensor.
+bool is_plain(const c10::TensorImpl* impl) noexcept {
+  if (impl == nullptr) return false;
+  constexpr c10::DispatchKeySet kDense(c10::DispatchKey::CPU);
+  constexpr c10::DispatchKeySet kOdd = kWrapperKeys | c10::DispatchKeySet(c10::DispatchKey::Python);
+  const c10::DispatchKeySet keys = impl->key_set();
+  return keys.has_all(kDense) && !keys.has_any(kOdd) && !impl->has_symbolic_sizes_strides();
+}
+
+// What needs a closer look before its memory can be read. Leads to the tensor that has the bytes; kBytes if it has.
+TensorKind look_closer(const c10::TensorImpl** impl) noexcept {
+  if (*impl == nullptr || *impl == c10::UndefinedTensorImpl::singleton()) return TensorKind::kNothing;
+  if (!(*impl)->has_storage()) {
+    if (is_wrapper(*impl)) return TensorKind::kWrapper;
+    const c10::TensorImpl* values = with_bytes(*impl);
+    if (values == *impl || !values->has_storage()) return TensorKind::kOpaque;
+    *impl = values;
   }
-  c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  if (storage == nullptr) return is_wrapper(impl) ? TensorKind::kWrapper : TensorKind::kOpaque;
+  c10::StorageImpl* storage = (*impl)->unsafe_storage().unsafeGetStorageImpl();
+  if (storage == nullptr) return is_wrapper(*impl) ? TensorKind::kWrapper : TensorKind::kOpaque;
   const c10::DeviceType device = storage->device_type();
   if (device != c10::DeviceType::CPU) {
     if (device == c10::DeviceType::Meta) return TensorKind::kNoValues;
     return TensorKind::kDevice;
   }
-  const c10::ScalarType type = c10::typeMetaToScalarType(impl->dtype());
-  const void* bytes = bytes_of(storage);
-  if (impl->key_set().has(c10::DispatchKey::Python) && bytes == nullptr && storage->nbytes() != 0) {
+  if ((*impl)->key_set().has(c10::DispatchKey::Python) && bytes_of(storage) == nullptr && storage->nbytes() != 0) {
     return TensorKind::kWrapper;
   }
-  if (impl->has_symbolic_sizes_strides()) return TensorKind::kNoValues;
-  if (c10::isQIntType(type)) return TensorKind::kQuantized;
+  if ((*impl)->has_symbolic_sizes_strides()) return TensorKind::kNoValues;
+  if (c10::isQIntType(c10::typeMetaToScalarType((*impl)->dtype()))) return TensorKind::kQuantized;
+  return TensorKind::kBytes;
+}
+
+}  // namespace
+
+TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor) noexcept {
+  c10::StorageImpl* storage = nullptr;
+  if (is_plain(impl)) [[likely]]
+    storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  if (storage == nullptr || storage->device_type() != c10::DeviceType::CPU) [[unlikely]] {
+    const TensorKind kind = look_closer(&impl);
+    if (kind != TensorKind::kBytes) return kind;
+    storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  }
+  const auto type = static_cast<std::uint8_t>(c10::typeMetaToScalarType(impl->dtype()));
+  const auto item = static_cast<std::int64_t>(impl->itemsize());
+  const auto size = static_cast<std::int64_t>(storage->nbytes());
   tensor->storage = reinterpret_cast<StorageKey>(storage);
   tensor->handle = storage;
   tensor->dtype = dtype_of(type);
-  tensor->scalar_type = static_cast<std::uint8_t>(type);
-  tensor->item_size = static_cast<std::uint32_t>(impl->itemsize());
+  tensor->scalar_type = type;
+  tensor->item_size = static_cast<std::uint32_t>(item);
   tensor->is_parameter = false;
-  if (impl->is_nested()) {
+  if (impl->is_nested()) [[unlikely]] {
     // The components of a nested tensor lie in one buffer.
-    flat->size = static_cast<std::int64_t>(storage->nbytes() / std::max<std::size_t>(1, tensor->item_size));
+    flat->size = size / std::max<std::int64_t>(1, item);
     tensor->sizes = &flat->size;
     tensor->strides = &flat->stride;
     tensor->dims = 1;
@@ -120,20 +154,20 @@ TensorKind fill(const c10::TensorImpl* impl, FlatShape* flat, CallTensor* tensor
     tensor->strides = impl->strides().data();
     tensor->dims = static_cast<std::uint8_t>(sizes.size());
     tensor->numel = impl->numel();
-    tensor->offset = impl->storage_offset() * static_cast<std::int64_t>(tensor->item_size);
+    tensor->offset = impl->storage_offset() * item;
     tensor->contiguous = impl->is_contiguous();
   }
-  // A storage that was freed under its tensor (resize_(0), as FSDP does) must not be read.
-  const auto size = static_cast<std::int64_t>(storage->nbytes());
-  std::int64_t last = tensor->offset;
-  for (int d = 0; d < tensor->dims; ++d) {
-    last += (tensor->sizes[d] - 1) * tensor->strides[d] * static_cast<std::int64_t>(tensor->item_size);
+  const std::int64_t bytes = tensor->numel * item;
+  std::int64_t end = tensor->offset + bytes;
+  if (!tensor->contiguous && tensor->numel > 0) {
+    end = tensor->offset + item;
+    for (int d = 0; d < tensor->dims; ++d) end += (tensor->sizes[d] - 1) * tensor->strides[d] * item;
   }
-  tensor->whole_storage = tensor->numel * static_cast<std::int64_t>(tensor->item_size) == size &&
-                          (tensor->contiguous || impl->is_non_overlapping_and_dense());
-  const bool inside =
-      bytes != nullptr && (tensor->numel == 0 || last + static_cast<std::int64_t>(tensor->item_size) <= size);
-  tensor->data = inside ? static_cast<const char*>(bytes) + tensor->offset : nullptr;
+  tensor->whole_storage = bytes == size && (tensor->contiguous || impl->is_non_overlapping_and_dense());
+  // A storage that was freed under its tensor (resize_(0), as FSDP does) must not be read.
+  const void* begin = bytes_of(storage);
+  const bool inside = begin != nullptr && (tensor->numel == 0 || end <= size);
+  tensor->data = inside ? static_cast<const char*>(begin) + tensor->offset : nullptr;
   return TensorKind::kBytes;
 }
 
@@ -196,11 +230,13 @@ ScanResult scan_large(const CallTensor& tensor) noexcept {
   return {nonfinite.load(), largest.load()};
 }
 
-DType dtype_of(std::uint8_t scalar_type) noexcept { return dtype_of(static_cast<c10::ScalarType>(scalar_type)); }
+DType dtype_of(std::uint8_t scalar_type) noexcept {
+  return scalar_type < kDTypes.size() ? kDTypes[scalar_type] : DType::kOther;
+}
 
 std::string dtype_text(std::uint8_t scalar_type) {
   const auto type = static_cast<c10::ScalarType>(scalar_type);
-  const DType dtype = dtype_of(type);
+  const DType dtype = dtype_of(scalar_type);
   if (dtype != DType::kOther) return "torch." + std::string(dtype_name(dtype));
   switch (type) {
     case c10::ScalarType::Byte:

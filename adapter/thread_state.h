@@ -108,17 +108,18 @@ struct ThreadState {
   }
   // Puts one on, of which only the kind is set.
   Open& push(const at::RecordFunction& record, OpenKind kind) {
-    Open next;
+    const int container = open.empty() ? -1 : open.back().container;
+    Open& next = open.emplace_back();  // filled in where it is: a copy would wait for what was just written
     next.record = &record;
     next.kind = kind;
-    next.container = open.empty() ? -1 : open.back().container;
+    next.container = container;
     next.inputs = static_cast<std::uint32_t>(inputs.size());
     next.scalars = static_cast<std::uint32_t>(scalars.size());
     next.hidden = static_cast<std::uint32_t>(hidden.size());
     next.early = static_cast<std::uint32_t>(early.size());
     next.written = static_cast<std::uint32_t>(written.size());
     next.kept = static_cast<std::uint32_t>(kept_used);
-    return open.emplace_back(next);
+    return next;
   }
 
   // Arenas, used as stacks in step with `open`.
@@ -132,12 +133,23 @@ struct ThreadState {
   // For the call that is handed to the recorder.
   std::vector<CallTensor> call_inputs;
   std::vector<CallTensor> call_outputs;
-  std::deque<FlatShape> flat;  // a deque: pointers into it stay good
+  std::deque<FlatShape> flat = std::deque<FlatShape>(1);  // a deque: pointers into it stay good
   std::size_t flat_used = 0;
+  FlatShape* free_flat = &flat[0];
 
-  FlatShape* next_flat() {
-    if (flat_used == flat.size()) flat.emplace_back();
-    return &flat[flat_used++];
+  // fill() for a tensor of the call: one that needs a shape of its own gets it from `flat`.
+  TensorKind fill_for_call(const c10::TensorImpl* impl, CallTensor* tensor) {
+    const TensorKind kind = fill(impl, free_flat, tensor);
+    if (kind == TensorKind::kBytes && tensor->sizes == &free_flat->size) [[unlikely]] {
+      if (++flat_used == flat.size()) flat.emplace_back();
+      free_flat = &flat[flat_used];
+    }
+    return kind;
+  }
+  void free_flats() noexcept {
+    if (flat_used == 0) return;
+    flat_used = 0;
+    free_flat = &flat[0];
   }
 };
 

@@ -26,31 +26,6 @@ Address& address_of(const void* code) noexcept {
   return g_addresses[(reinterpret_cast<std::uintptr_t>(code) * 0x9e3779b97f4a7c15ull >> 40) % g_addresses.size()];
 }
 
-// Called by CPython as it frees a code object, with what watch() has put there: its address.
-void on_death(void* code) {
-  Address& address = address_of(code);
-  address.deaths.fetch_add(1, std::memory_order_relaxed);
-  if (address.watched.load(std::memory_order_relaxed) == code)
-    address.watched.store(nullptr, std::memory_order_relaxed);
-}
-
-// Takes the GIL, unless this code object is known to be watched.
-bool watch(PyCodeObject* code) {
-  Address& address = address_of(code);
-  if (address.watched.load(std::memory_order_relaxed) == code) return true;
-  if (_Py_IsFinalizing()) return false;
-  const PyGILState_STATE gil = PyGILState_Ensure();
-  static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(on_death);
-  auto* object = reinterpret_cast<PyObject*>(code);
-  void* extra = nullptr;
-  bool done = index >= 0 && _PyCode_GetExtra(object, index, &extra) == 0;
-  if (done && extra == nullptr) done = _PyCode_SetExtra(object, index, code) == 0;
-  if (PyErr_Occurred() != nullptr && !done) PyErr_Clear();
-  if (done) address.watched.store(code, std::memory_order_relaxed);
-  PyGILState_Release(gil);
-  return done;
-}
-
 // For a code object that could not be watched, because it was first seen inside the autograd engine, where taking the
 // GIL might wait for ever: enough of it to notice, but for a rare chance, that another one took its place.
 std::uint64_t fingerprint_of(const PyCodeObject* code) noexcept {
@@ -130,9 +105,40 @@ CodeCache& CodeCache::of_this_thread() {
   return *cached;
 }
 
-bool CodeCache::is(const Entry& entry, const PyCodeObject* code) noexcept {
-  return entry.code == code && entry.deaths == address_of(code).deaths.load(std::memory_order_relaxed) &&
-         (entry.watched || entry.fingerprint == fingerprint_of(code));
+constinit std::atomic<std::uint64_t> CodeCache::deaths_{0};
+
+// Called by CPython as it frees a code object, with what watch() has put there: its address.
+void CodeCache::on_death(void* code) {
+  Address& address = address_of(code);
+  address.deaths.fetch_add(1, std::memory_order_relaxed);
+  deaths_.fetch_add(1, std::memory_order_relaxed);
+  if (address.watched.load(std::memory_order_relaxed) == code)
+    address.watched.store(nullptr, std::memory_order_relaxed);
+}
+
+// Takes the GIL, unless this code object is known to be watched.
+bool CodeCache::watch(PyCodeObject* code) {
+  Address& address = address_of(code);
+  if (address.watched.load(std::memory_order_relaxed) == code) return true;
+  if (_Py_IsFinalizing()) return false;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  static const Py_ssize_t index = _PyEval_RequestCodeExtraIndex(on_death);
+  auto* object = reinterpret_cast<PyObject*>(code);
+  void* extra = nullptr;
+  bool done = index >= 0 && _PyCode_GetExtra(object, index, &extra) == 0;
+  if (done && extra == nullptr) done = _PyCode_SetExtra(object, index, code) == 0;
+  if (PyErr_Occurred() != nullptr && !done) PyErr_Clear();
+  if (done) address.watched.store(code, std::memory_order_relaxed);
+  PyGILState_Release(gil);
+  return done;
+}
+
+bool CodeCache::is(Entry* entry, const PyCodeObject* code) noexcept {
+  const std::uint64_t now = deaths();
+  if (entry->code != code || entry->deaths != address_of(code).deaths.load(std::memory_order_relaxed)) return false;
+  if (!entry->watched) return entry->fingerprint == fingerprint_of(code);
+  entry->as_of = now;
+  return true;
 }
 
 CodeCache::Entry CodeCache::remember(PyCodeObject* code, bool gil_is_safe) {
@@ -141,33 +147,32 @@ CodeCache::Entry CodeCache::remember(PyCodeObject* code, bool gil_is_safe) {
   entry.tried = gil_is_safe;
   if (gil_is_safe) entry.watched = watch(code);
   if (!entry.watched) entry.fingerprint = fingerprint_of(code);
+  const std::uint64_t now = deaths();
   entry.deaths = address_of(code).deaths.load(std::memory_order_relaxed);
+  if (entry.watched) entry.as_of = now;
   return entry;
 }
 
-std::uint8_t CodeCache::flags(PyCodeObject* code, bool gil_is_safe) {
-  const Entry* known = codes_.find(code);
-  if (known != nullptr && is(*known, code) && (known->tried || !gil_is_safe)) [[likely]]
-    return known->flags;
+std::uint8_t CodeCache::flags_slow(PyCodeObject* code, bool gil_is_safe) {
+  Entry* known = codes_.find(code);
+  if (known != nullptr && is(known, code) && (known->tried || !gil_is_safe)) return known->flags;
   Entry entry = remember(code, gil_is_safe);
   entry.flags = classify(code);
   codes_.insert(code) = entry;
   return entry.flags;
 }
 
-SiteId CodeCache::site(PyCodeObject* code, int instruction, bool gil_is_safe) {
-  const void* address = _PyCode_CODE(code) + instruction;
-  const Entry* known = sites_.find(address);
-  if (known != nullptr && is(*known, code)) [[likely]]
-    return known->site;
+SiteId CodeCache::site_slow(PyCodeObject* code, const void* instruction, bool gil_is_safe) {
+  Entry* known = sites_.find(instruction);
+  if (known != nullptr && is(known, code)) return known->site;
   Entry entry = remember(code, gil_is_safe);
   Site site;
   site.file = text_of(code->co_filename);
   site.function = text_of(code->co_qualname);
   // Reads the line table of the code object; takes no reference and allocates nothing.
-  site.line = PyCode_Addr2Line(code, instruction * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  site.line = PyCode_Addr2Line(code, static_cast<int>(static_cast<const char*>(instruction) - reinterpret_cast<const char*>(_PyCode_CODE(code))));
   entry.site = Session::get().recorder().graph().tables.sites.add(std::move(site));
-  sites_.insert(address) = entry;
+  sites_.insert(instruction) = entry;
   return entry.site;
 }
 

@@ -4,6 +4,7 @@
 // told of its death through CPython's co_extra, and what was remembered at its address is then void.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,13 +41,25 @@ class CodeCache {
 
   // `code` is that of a running frame of this thread. `gil_is_safe`: the GIL may be taken here, should this be the
   // first look at it.
-  std::uint8_t flags(PyCodeObject* code, bool gil_is_safe);
-  // `instruction`: index of the code unit.
-  SiteId site(PyCodeObject* code, int instruction, bool gil_is_safe);
+  std::uint8_t flags(PyCodeObject* code, bool gil_is_safe) {
+    const Entry* known = codes_.find(code);
+    if (known != nullptr && known->as_of == deaths()) [[likely]]
+      return known->flags;
+    return flags_slow(code, gil_is_safe);
+  }
+  // `instruction`: an address inside of `code`.
+  SiteId site(PyCodeObject* code, const void* instruction, bool gil_is_safe) {
+    const Entry* known = sites_.find(instruction);
+    if (known != nullptr && known->as_of == deaths()) [[likely]]
+      return known->site;
+    return site_slow(code, instruction, gil_is_safe);
+  }
 
  private:
   struct Entry {
     const PyCodeObject* code = nullptr;
+    // It was there when so many had died; kNever for one whose death nobody will tell.
+    std::uint64_t as_of = kNever;
     std::uint32_t deaths = 0;  // at its address, when it was remembered
     std::uint8_t flags = 0;
     bool tried = false;    // to watch it
@@ -54,9 +67,19 @@ class CodeCache {
     SiteId site = 0;
     std::uint64_t fingerprint = 0;  // of one that is not watched
   };
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  // How many watched code objects have died in this process. A thread that runs another code object at an address has
+  // got it through the GIL, under which this is counted: it sees the number.
+  static std::uint64_t deaths() noexcept { return deaths_.load(std::memory_order_relaxed); }
+  std::uint8_t flags_slow(PyCodeObject* code, bool gil_is_safe);
+  SiteId site_slow(PyCodeObject* code, const void* instruction, bool gil_is_safe);
   static Entry remember(PyCodeObject* code, bool gil_is_safe);
-  static bool is(const Entry& entry, const PyCodeObject* code) noexcept;
+  // Notes in the entry when it was found to be so.
+  static bool is(Entry* entry, const PyCodeObject* code) noexcept;
+  static void on_death(void* code);
+  static bool watch(PyCodeObject* code);
 
+  static constinit std::atomic<std::uint64_t> deaths_;
   AddressCache<Entry> codes_;  // by the code object
   AddressCache<Entry> sites_;  // by the instruction, which lies inside of it
 };

@@ -44,7 +44,7 @@ ModuleCache& module_cache() {
 }
 
 SiteId site_of(CodeCache& cache, const _PyInterpreterFrame* frame, bool gil_is_safe) {
-  return cache.site(frame->f_code, _PyInterpreterFrame_LASTI(frame), gil_is_safe);
+  return cache.site(frame->f_code, frame->prev_instr, gil_is_safe);
 }
 
 const _PyInterpreterFrame* innermost() noexcept {

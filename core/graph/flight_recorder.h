@@ -92,7 +92,14 @@ class FlightRecorder {
 
   // Takes a ticket for an op with this many tensors. Thread-safe, wait-free.
   OpSeq take_ticket(std::size_t tensors) noexcept {
-    return next_.fetch_add(slots_for(tensors), std::memory_order_relaxed);
+    const std::size_t slots = slots_for(tensors);
+    if (slots > 1) more_slots_.fetch_add(slots - 1, std::memory_order_relaxed);
+    return next_.fetch_add(slots, std::memory_order_relaxed);
+  }
+  // How many tickets were taken. One that another thread takes at this moment may count by its slots.
+  std::uint64_t op_count() const noexcept {
+    const std::uint64_t more = more_slots_.load(std::memory_order_relaxed);
+    return end() - 1 - more;
   }
 
   // Writes the op that took ticket header.seq. `tensor(i)` gives the i-th FlightTensor. Wait-free, never allocates.
@@ -114,6 +121,11 @@ class FlightRecorder {
       more[0].store(ticket << 1 | 1, std::memory_order_release);
     }
     words[0].store(header.seq << 1, std::memory_order_release);
+    // The slots of the next op are not in any cache: this asks for them in time.
+    const char* next = reinterpret_cast<const char*>(slot(header.seq + slots_for(count)));
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch(next + 64, 1);
+    __builtin_prefetch(next + 128, 1);
   }
 
   // The newest ticket taken so far plus one; tickets below first() have been overwritten.
@@ -152,6 +164,7 @@ class FlightRecorder {
   static void unpack_header(const std::uint64_t* words, FlightHeader* header, std::size_t* tensors) noexcept;
 
   std::atomic<std::uint64_t> next_{1};
+  std::atomic<std::uint64_t> more_slots_{0};  // than one an op
   std::size_t mask_ = 0;
   std::atomic<std::uint64_t>* words_ = nullptr;
   std::size_t bytes_ = 0;

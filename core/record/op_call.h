@@ -47,7 +47,6 @@ struct CallScalar {
   std::uint16_t arg = 0;
   Kind kind = Kind::kNone;
   std::uint8_t count = 0;      // kIntList: how many of ints are set (longer lists are cut to kMaxInts)
-  std::uint8_t list_size = 0;  // kIntList: its real length, saturating
   double number = 0;           // kDouble
   static constexpr int kMaxInts = 6;
   std::int64_t ints[kMaxInts] = {};  // kInt and kBool: ints[0]

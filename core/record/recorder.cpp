@@ -136,9 +136,8 @@ OpSeq Recorder::record(OpCall& call) noexcept {
       scan(&output);
     }
     // The usual case, whole tensors at addresses that are used again: nothing to note.
-    const std::uint64_t at = StorageFilter::bit(output.storage);
     if (output.role != TensorRole::kWrite || !output.whole_storage || !can_be_nonfinite(output.dtype) ||
-        !known_.holds_bit(at) || !written_.holds_bit(at) || in_part(output)) {
+        !notes_.has(output.storage, StorageNotes::kKnown | StorageNotes::kWritten) || in_part(output)) {
       note_write(call, output);
     }
   }
@@ -157,35 +156,36 @@ OpSeq Recorder::record(OpCall& call) noexcept {
     if (i >= inputs && call.traits->literal) tensor.role = TensorRole::kWrite;
     return tensor;
   });
-  ops_.fetch_add(1, std::memory_order_relaxed);
   return header.seq;
 }
 
-// Keeps the filters of storages.
+// Keeps the notes of storages.
 void Recorder::note_write(const OpCall& call, const CallTensor& output) noexcept {
   bool forget = false;
   switch (output.role) {
     case TensorRole::kWrite:
-      written_.add(output.storage);
       if (output.whole_storage && can_be_nonfinite(output.dtype) && !in_part(output)) {
-        known_.add(output.storage);
-      } else if (!can_be_nonfinite(output.dtype)) {
+        notes_.add(output.storage, StorageNotes::kKnown | StorageNotes::kWritten);
+        break;
+      }
+      notes_.add(output.storage, StorageNotes::kWritten);
+      if (!can_be_nonfinite(output.dtype)) {
         // An integer written through a view of another dtype may have made a float bad.
         forget = true;
       }
       break;
     case TensorRole::kUninitialized:
-      written_.add(output.storage);
+      notes_.add(output.storage, StorageNotes::kWritten);
       break;
     case TensorRole::kAlias:
       // Memory from elsewhere, maybe at an address that was known (set_, from_numpy).
-      if (call.traits->literal) written_.add(output.storage);
+      if (call.traits->literal) notes_.add(output.storage, StorageNotes::kWritten);
       forget = call.traits->metadata_only || call.traits->literal;
       break;
     case TensorRole::kRead:
       break;
   }
-  if (forget && known_.holds(output.storage)) known_.remove(output.storage);
+  if (forget && known(output.storage)) notes_.remove(output.storage, StorageNotes::kKnown);
 }
 
 void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
@@ -204,7 +204,7 @@ void Recorder::record_cold(OpCall& call, FlightHeader* header) noexcept {
 void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexcept {
   try {
     CallTensor copy = tensor;
-    if (tensor.whole_storage) known_.add(tensor.storage);
+    if (tensor.whole_storage) notes_.add(tensor.storage, StorageNotes::kKnown);
     if (scan(&copy)) BadOp::note_existing(*this, copy, call);
   } catch (...) {
     count_blind(Blind::kRecorderError);
@@ -213,8 +213,7 @@ void Recorder::before_write(const CallTensor& tensor, const OpCall& call) noexce
 
 void Recorder::begin_recording() noexcept {
   recording_begin_.store(graph_.flight.end(), std::memory_order_relaxed);
-  known_.clear();
-  written_.clear();
+  notes_.clear();
 }
 
 void Recorder::clear() {

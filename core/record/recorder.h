@@ -12,6 +12,7 @@
 
 #include "core/graph/graph.h"
 #include "core/record/op_call.h"
+#include "core/record/storage_notes.h"
 #include "core/scan/scan.h"
 
 namespace sherlorch {
@@ -59,9 +60,11 @@ class Recorder {
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
   // True if all of this storage has been written, and scanned, by ops of the recording (or of one that shares its
   // filter bit): what is bad in it is in the shadow.
-  bool known(StorageKey storage) const noexcept { return known_.holds(storage); }
+  bool known(StorageKey storage) const noexcept { return notes_.has(storage, StorageNotes::kKnown); }
   // False if no op of the recording has written into this storage or handed it out.
-  bool written(StorageKey storage) const noexcept { return written_.holds(storage); }
+  bool written(StorageKey storage) const noexcept {
+    return notes_.has(storage, StorageNotes::kWritten);
+  }
 
   // True if some live storage has a shadow. Relaxed: a thread that has just learnt of a tensor from another thread
   // synchronized with it by that.
@@ -74,7 +77,7 @@ class Recorder {
   std::uint64_t blind_count(Blind blind) const noexcept {
     return blinds_[static_cast<std::size_t>(blind)].load(std::memory_order_relaxed);
   }
-  std::uint64_t op_count() const noexcept { return ops_.load(std::memory_order_relaxed); }
+  std::uint64_t op_count() const noexcept { return graph_.flight.op_count(); }
 
   // Scan what views show as well, though they write nothing (fast_shape_ops=False): for checking that nothing is
   // missed.
@@ -99,51 +102,6 @@ class Recorder {
 
  private:
   friend class BadOp;
-  // Storages that something has happened to during the recording; may name others too.
-  class StorageFilter {
-   public:
-    bool holds(StorageKey storage) const noexcept { return holds_bit(bit(storage)); }
-    bool holds_bit(std::uint64_t at) const noexcept {
-      return (words_[at >> 6].load(std::memory_order_relaxed) >> (at & 63) & 1) != 0;
-    }
-    void add(StorageKey storage) noexcept {
-      const std::uint64_t at = bit(storage);
-      std::atomic<std::uint64_t>& word = words_[at >> 6];
-      const std::uint64_t mask = std::uint64_t{1} << (at & 63);
-      // A lost update between two threads only makes one later check look at memory that need not be looked at.
-      const std::uint64_t old = word.load(std::memory_order_relaxed);
-      if ((old & mask) != 0) return;
-      const std::uint32_t nth = set_.fetch_add(1, std::memory_order_relaxed);
-      if (nth < kMostNoted) noted_[nth].store(static_cast<std::uint16_t>(at >> 6), std::memory_order_relaxed);
-      word.store(old | mask, std::memory_order_relaxed);
-    }
-    void remove(StorageKey storage) noexcept {
-      const std::uint64_t at = bit(storage);
-      words_[at >> 6].fetch_and(~(std::uint64_t{1} << (at & 63)), std::memory_order_relaxed);
-    }
-    // A short recording pays for what it has set only: to go through all words would empty the processor's first cache,
-    // at each `with` of a program that has one around every step.
-    void clear() noexcept {
-      const std::uint32_t set = set_.exchange(0, std::memory_order_relaxed);
-      if (set <= kMostNoted) {
-        for (std::uint32_t i = 0; i < set; ++i) {
-          words_[noted_[i].load(std::memory_order_relaxed)].store(0, std::memory_order_relaxed);
-        }
-      } else {
-        for (auto& word : words_) word.store(0, std::memory_order_relaxed);
-      }
-    }
-
-    static std::uint64_t bit(StorageKey storage) noexcept { return storage * 0x9e3779b97f4a7c15ull >> 47; }  // 17 bits
-
-   private:
-    static constexpr std::uint32_t kMostNoted = 1024;
-    std::array<std::atomic<std::uint64_t>, 2048> words_{};  // 16 KiB
-    // Which words hold a bit, while they are few.
-    std::atomic<std::uint32_t> set_{0};
-    std::array<std::atomic<std::uint16_t>, kMostNoted> noted_{};
-  };
-
   // `may_sample`: a very large tensor may be looked at in part.
   bool scan(CallTensor* tensor, bool may_sample = false) noexcept;
   ScanResult scan_large(const CallTensor& tensor, bool may_sample) noexcept;
@@ -155,14 +113,12 @@ class Recorder {
   RecorderHooks hooks_;
   Graph graph_;
   std::atomic<std::size_t> shadows_{0};
-  std::atomic<std::uint64_t> ops_{0};
   std::atomic<int> inject_failures_{0};
   std::atomic<OpSeq> recording_begin_{1};
   std::atomic<bool> scan_views_{false};
   std::atomic<std::uint32_t> sample_every_{1};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Blind::kNumBlinds)> blinds_{};
-  StorageFilter known_;
-  StorageFilter written_;
+  StorageNotes notes_;
   // The last number of each class (NaN, +Inf, -Inf) taken out of a tensor by item(); guarded by the graph's mutex.
   std::array<OpRecord*, 3> last_items_{};
 };

@@ -108,15 +108,8 @@ class _State:
 _state = _State()
 
 
-def enter() -> bool:
-    """From here on, compiled functions run eagerly. Counted: needs as many `leave`.
-
-    Returns:
-        False if they stay compiled, because this was called inside of one.
-    """
-    return _state.enter()
-
-
-def leave() -> None:
-    """Undo one `enter`."""
-    _state.leave()
+# From here on, compiled functions run eagerly. Counted: needs as many `leave`. False if they stay compiled, because this
+# was called inside of one.
+enter = _state.enter
+# Undoes one `enter`.
+leave = _state.leave

@@ -16,12 +16,13 @@ from sherlorch._errors import UntrackedTensorError
 from sherlorch._nodes import OpNode, node_from_step
 from sherlorch._report import DiagnosisReport, also_written
 from sherlorch._suppress import Suppressions
-from sherlorch._trap import ExactLines, OnCulprit, Trap, check_on_culprit, completes
+from sherlorch._trap import ExactLines, OnCulprit, Trap, act_late, check_on_culprit, keeps_traps_waiting, late
 from sherlorch._watch import Watched, name_all, name_gradients, name_tensors
 from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
 _NONE = Suppressions()
+_STAYED_COMPILED = "the trace was entered inside of a compiled function: compiled functions stayed compiled"
 _watching = threading.Lock()  # of the watched models of all trackers
 
 
@@ -88,6 +89,19 @@ class ProvenanceTracker:
             an entry of `ignore` names nothing.
     """
 
+    # Some programs make a tracker for each step, and its code and data are then in no cache. So what most trackers have
+    # in common is kept here, and `_set_options` is for the others.
+    capture_stack: bool = True
+    fast_shape_ops: bool = True
+    _compile: CompileMode = "eager"
+    _suppressions = _NONE
+    _trap: Trap | None = None
+    _watched: list[Watched] = []  # noqa: RUF012  (never changed in place)
+    _named: list[Watched] = []  # noqa: RUF012  (the same) those that are watched no more too: a question may come later
+    # What stays compiled is not to be traced through one more mode.
+    _exact = False
+    _modes: list[ExactLines] | None = None  # of the main thread
+
     def __init__(
         self,
         capture_stack: bool = True,
@@ -101,70 +115,83 @@ class ProvenanceTracker:
         keep_operands: bool = False,
         ignore: Iterable[str] = (),
     ) -> None:
+        dtypes = None if check_dtypes is None else _dtypes(check_dtypes)
         if compile not in ("eager", "trace_opaque"):
             raise ValueError(f"compile={compile!r} is not known; use 'eager' or 'trace_opaque'")
         if not 0 < sample <= 1:
             raise ValueError(f"sample={sample!r} is no share; give a number above 0 and up to 1, like 1/16")
-        check_on_culprit(on_culprit)
-        self.capture_stack = bool(capture_stack)
-        self.fast_shape_ops = bool(fast_shape_ops)
-        self._compile = compile
-        self._suppressions = _NONE if ignore == () else Suppressions(ignore)
+        if on_culprit != "record":
+            check_on_culprit(on_culprit)
         self._native = _native.Tracker(
-            self.capture_stack,
-            _dtypes(check_dtypes),
-            not self.fast_shape_ops,  # scan_everything
+            bool(capture_stack),
+            dtypes,
+            not fast_shape_ops,  # scan_everything
             bool(module_paths),
             float(sample),
             bool(keep_operands),
         )
-        self._trap = None if on_culprit == "record" else Trap(self._native, on_culprit, self._suppressions)
-        self._watched: list[Watched] = []
-        self._named: list[Watched] = []  # those that are watched no more too: a question may come later
-        # What stays compiled is not to be traced through one more mode.
-        self._exact = on_culprit not in ("record", "warn") and compile == "eager"
-        self._modes: list[ExactLines] = []  # of the main thread
+        if not capture_stack:
+            self.capture_stack = False
+        if not fast_shape_ops:
+            self.fast_shape_ops = False
+        if compile != "eager":
+            self._compile = compile
+        if ignore != ():
+            self._suppressions = Suppressions(ignore)
+        if on_culprit != "record":
+            self._trap = Trap(self._native, on_culprit, self._suppressions)
+            # What stays compiled is not to be traced through one more mode.
+            self._exact = on_culprit != "warn" and compile == "eager"
 
-    @completes
+    @keeps_traps_waiting
     def __enter__(self) -> Self:
-        if self._native.start():
-            self._begin()
-        if self._exact and threading.current_thread() is threading.main_thread():
-            mode = ExactLines()
-            mode.__enter__()  # type: ignore[no-untyped-call]
-            self._modes.append(mode)
-        return self
+        try:
+            if self._native.start():
+                if self._compile == "eager" and not _eager.enter():
+                    self._native.add_blind_spot("compiled", 1, _STAYED_COMPILED)
+                if self._trap is not None:
+                    self._trap.armed = True
+                    self._native.set_trap(self._trap)
+            if self._exact:
+                self._enter_exact()
+            return self
+        finally:
+            if late:
+                act_late()
 
-    @completes
+    @keeps_traps_waiting
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            if self._modes:
+                self._leave_exact()
+            if self._native.stop():
+                if self._trap is not None:
+                    self._trap.armed = False
+                    self._native.set_trap(None)
+                if self._compile == "eager":
+                    _eager.leave()
+                if self._watched:
+                    with _watching:
+                        self._release()
+        finally:
+            if late:
+                act_late()
+
+    def _enter_exact(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        mode = ExactLines()
+        mode.__enter__()  # type: ignore[no-untyped-call]
+        self._modes = [*(self._modes or ()), mode]
+
+    def _leave_exact(self) -> None:
         if self._modes and threading.current_thread() is threading.main_thread():
             self._modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        if self._native.stop():
-            self._end()
-
-    def _begin(self) -> None:
-        if self._compile == "eager" and not _eager.enter():
-            self._native.add_blind_spot(
-                "compiled", 1, "the trace was entered inside of a compiled function: compiled functions stayed compiled"
-            )
-        if self._trap is not None:
-            self._trap.armed = True
-            self._native.set_trap(self._trap)
-
-    def _end(self) -> None:
-        if self._trap is not None:
-            self._trap.armed = False
-            self._native.set_trap(None)
-        if self._compile == "eager":
-            _eager.leave()
-        if self._watched:
-            with _watching:
-                self._release()
 
     def _release(self) -> None:
         watched, self._watched = self._watched, []
@@ -193,8 +220,8 @@ class ProvenanceTracker:
             raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
         watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
         with _watching:
-            self._watched.append(watched)
-            self._named.append(watched)
+            self._watched = [*self._watched, watched]
+            self._named = [*self._named, watched]
         self._name_all()
         return self
 

@@ -40,7 +40,7 @@ def check_on_culprit(value: object) -> None:
 
 
 # What waits for the end of a function that must not be left half done; see `completes`.
-_late: list[Callable[[], None]] = []
+late: list[Callable[[], None]] = []
 _unbreakable: set[CodeType] = set()
 
 
@@ -65,17 +65,23 @@ def completes(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         finally:
-            if _late and threading.current_thread() is threading.main_thread():
-                first, *_ = _late
-                _late.clear()
-                first()
+            if late:
+                act_late()
 
     _unbreakable.add(run.__code__)
     return functools.wraps(function)(run)
 
 
+def act_late() -> None:
+    """Do the first thing that a trap wanted to do meanwhile; on the main thread, where traps spring."""
+    if late and threading.current_thread() is threading.main_thread():
+        first, *_ = late
+        late.clear()
+        first()
+
+
 def keeps_traps_waiting(function: Callable[P, R]) -> Callable[P, R]:
-    """As `completes`, for a function whose exceptions go nowhere: a trap waits for the next one that completes."""
+    """As `completes`, for a function that calls `act_late` itself, or whose exceptions go nowhere."""
     _unbreakable.add(function.__code__)
     return function
 
@@ -157,7 +163,7 @@ class Trap:
         if found is None:
             return
         if _inside_unbreakable():
-            _late.append(functools.partial(self._act, *found))
+            late.append(functools.partial(self._act, *found))
         else:
             self._act(*found)
 
