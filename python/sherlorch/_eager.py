@@ -3,7 +3,8 @@
 That is torch's own switch, `torch.compiler.set_stance("force_eager")`, which also holds for
 functions compiled before. It needs dynamo, whose import takes seconds; so where dynamo is not
 imported yet, an import hook waits for the program to do it and sets the stance then. The hook stays
-until dynamo comes, because traces are often short and many.
+until dynamo comes, because traces are often short and many; so long the native side counts the traces
+(Tracker.start() and stop()), and nothing here is called.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
+
+from sherlorch import _native
 
 _DYNAMO = "torch._dynamo"
 
@@ -62,19 +65,25 @@ class _State:
 
     def enter(self) -> bool:
         with self._lock:
-            self._users += 1
-            if self._finder is not None:
+            if self._finder is not None:  # another thread has begun to wait in the meantime
+                _native.count_waiting(1)
                 return True
+            self._users += 1
             if self._users == 1:
                 if _DYNAMO in sys.modules:
                     self._set()
                 else:
                     self._finder = _DynamoFinder()
                     sys.meta_path.insert(0, self._finder)
+                    _native.begin_waiting(self._users)
+                    self._users = 0
             return self._stance is not None or self._finder is not None
 
     def leave(self) -> None:
         with self._lock:
+            if self._finder is not None:
+                _native.count_waiting(-1)
+                return
             self._users -= 1
             if self._users > 0 or self._stance is None:
                 return
@@ -85,6 +94,7 @@ class _State:
     def dynamo_arrived(self) -> None:
         with self._lock:
             self._drop_finder()
+            self._users += _native.end_waiting()
             if self._users > 0 and self._stance is None:
                 self._set()
 
@@ -108,8 +118,15 @@ class _State:
 _state = _State()
 
 
-# From here on, compiled functions run eagerly. Counted: needs as many `leave`. False if they stay compiled, because this
-# was called inside of one.
-enter = _state.enter
-# Undoes one `enter`.
-leave = _state.leave
+def enter() -> bool:
+    """From here on, compiled functions run eagerly. Counted: needs as many `leave`.
+
+    Returns:
+        False if they stay compiled, because this was called inside of one.
+    """
+    return _state.enter()
+
+
+def leave() -> None:
+    """Undo one `enter`."""
+    _state.leave()

@@ -12,6 +12,10 @@ class UntrackedTensor(KeyError): ...
 class Diagnosis:
     """A finished diagnosis: plain data, nothing in it keeps a tensor or a module alive."""
 
+    @property
+    def ok(self) -> bool: ...  # no culprits
+    @property
+    def total_ops(self) -> int: ...
     def to_dict(self) -> dict[str, Any]: ...  # the parsed form of to_json()
     def to_text(self, *, color: bool = False, width: int = 100, show_source: bool = True) -> str: ...
     def to_json(self, *, indent: int = 2) -> str: ...
@@ -37,10 +41,14 @@ class Tracker:
         module_paths: bool,
         sample: float,
         keep_operands: bool,
+        eager: bool,
         /,
     ) -> None: ...
-    def start(self) -> bool: ...  # counted; true if it is the first one
-    def stop(self) -> bool: ...  # true if it is the last one
+    def start(self) -> int:
+        """Counted. 0: it has been started before. 1: it has begun to record. 2: the same, and `_eager.enter` is to be
+        called."""
+    def stop(self) -> int:
+        """0: not the last one. 1: it records no more. 2: the same, and `_eager.leave` is to be called."""
     @property
     def active(self) -> bool: ...
     def enable(self) -> None: ...
@@ -69,6 +77,13 @@ class Tracker:
     def set_trap(self, callback: Callable[[Diagnosis], None] | None) -> None:
         """Call back on the main thread, right after the op that introduced a non-finite value by accident has returned
         (through Py_AddPendingCall); an exception from the callback is raised on the user's line."""
+
+def begin_waiting(users: int) -> None:
+    """From here on, trackers that are `eager` are counted by start() and stop(), beginning with so many."""
+
+def count_waiting(change: int) -> None: ...
+def end_waiting() -> int:
+    """Count them no more; how many there are."""
 
 def has_issue(tensor: torch.Tensor) -> bool: ...
 def write_file(path: str, content: str, overwrite: bool) -> None: ...  # whole or not at all; raises OSError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,11 @@ import torch
 from sherlorch import _native
 from sherlorch._cells import cell_labels
 from sherlorch._nodes import BlindSpot, Culprit, OpNode, link
+
+
+# Attributes of a report that are made of the native diagnosis when one of them is first asked for.
+_READ_LATER = frozenset(["target", "culprits", "paths", "_data", "_deliberate"])
+_reading = threading.RLock()  # a trap may spring within, and read its own report
 
 
 def also_written(text: str, path: str | os.PathLike[str] | None, *, overwrite: bool) -> str:
@@ -43,6 +49,9 @@ def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool) -> P
 class DiagnosisReport:
     """A finished diagnosis: plain data; nothing in it keeps a tensor or a module alive.
 
+    Its text and files are made of what `diagnose` found; the nodes below are made when one of them is first asked
+    for (some 15 microseconds an op of a path). Thread-safe.
+
     Attributes:
         target: The op that wrote the tensor asked about.
         culprits: The ops that are to blame, in the order in which they ran; empty if the tensor is
@@ -58,18 +67,30 @@ class DiagnosisReport:
     total_nodes_seen: int = 0
     _diagnosis: _native.Diagnosis | None = field(default=None, kw_only=True)
     _data: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    _deliberate: tuple[OpNode, ...] = field(default=(), kw_only=True)
+    _deliberate: tuple[OpNode, ...] = field(default_factory=tuple, kw_only=True)
 
     @classmethod
     def _from_native(cls, diagnosis: _native.Diagnosis) -> DiagnosisReport:
+        report = object.__new__(cls)
+        vars(report).update(total_nodes_seen=diagnosis.total_ops, _diagnosis=diagnosis)
+        return report
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there: of a report that `_from_native` made, what `_read` adds.
+        if name not in _READ_LATER or self._diagnosis is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with _reading:
+            if name not in vars(self):
+                self._read(self._diagnosis)
+        return vars(self)[name]
+
+    def _read(self, diagnosis: _native.Diagnosis) -> None:
         data = diagnosis.to_dict()
         nodes = link(data)
-        return cls(
+        vars(self).update(
             target=nodes.target,
             culprits=nodes.culprits,
             paths=nodes.paths,
-            total_nodes_seen=data["total_ops"],
-            _diagnosis=diagnosis,
             _data=data,
             _deliberate=tuple(nodes.deliberate),
         )
@@ -92,7 +113,7 @@ class DiagnosisReport:
     @property
     def ok(self) -> bool:
         """Nobody is to blame."""
-        return not self.culprits
+        return self._diagnosis.ok if self._diagnosis is not None else not self.culprits
 
     @property
     def blind_spots(self) -> tuple[BlindSpot, ...]:

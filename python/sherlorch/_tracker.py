@@ -22,7 +22,7 @@ from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
 _NONE = Suppressions()
-_STAYED_COMPILED = "the trace was entered inside of a compiled function: compiled functions stayed compiled"
+_USUAL = (True, "eager", "record", 1.0, False, ())  # the defaults of what has to be given by keyword
 _watching = threading.Lock()  # of the watched models of all trackers
 
 
@@ -90,17 +90,18 @@ class ProvenanceTracker:
     """
 
     # Some programs make a tracker for each step, and its code and data are then in no cache. So what most trackers have
-    # in common is kept here, and `_set_options` is for the others.
+    # in common is kept here, and set where it differs.
     capture_stack: bool = True
     fast_shape_ops: bool = True
     _compile: CompileMode = "eager"
     _suppressions = _NONE
     _trap: Trap | None = None
-    _watched: list[Watched] = []  # noqa: RUF012  (never changed in place)
-    _named: list[Watched] = []  # noqa: RUF012  (the same) those that are watched no more too: a question may come later
+    _watched: Sequence[Watched] = ()
+    _named: Sequence[Watched] = ()  # those that are watched no more too: a question may come later
+    _special = False  # it has a trap, or watches a model: entering and leaving it is more than to start and to stop
     # What stays compiled is not to be traced through one more mode.
     _exact = False
-    _modes: list[ExactLines] | None = None  # of the main thread
+    _modes: Sequence[ExactLines] = ()  # of the main thread
 
     def __init__(
         self,
@@ -129,6 +130,7 @@ class ProvenanceTracker:
             bool(module_paths),
             float(sample),
             bool(keep_operands),
+            compile == "eager",
         )
         if not capture_stack:
             self.capture_stack = False
@@ -139,6 +141,7 @@ class ProvenanceTracker:
         if ignore != ():
             self._suppressions = Suppressions(ignore)
         if on_culprit != "record":
+            self._special = True
             self._trap = Trap(self._native, on_culprit, self._suppressions)
             # What stays compiled is not to be traced through one more mode.
             self._exact = on_culprit != "warn" and compile == "eager"
@@ -146,14 +149,9 @@ class ProvenanceTracker:
     @keeps_traps_waiting
     def __enter__(self) -> Self:
         try:
-            if self._native.start():
-                if self._compile == "eager" and not _eager.enter():
-                    self._native.add_blind_spot("compiled", 1, _STAYED_COMPILED)
-                if self._trap is not None:
-                    self._trap.armed = True
-                    self._native.set_trap(self._trap)
-            if self._exact:
-                self._enter_exact()
+            begun = self._native.start()
+            if begun == 2 or self._special:
+                self._begin(begun)
             return self
         finally:
             if late:
@@ -167,34 +165,42 @@ class ProvenanceTracker:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            if self._modes:
-                self._leave_exact()
-            if self._native.stop():
-                if self._trap is not None:
-                    self._trap.armed = False
-                    self._native.set_trap(None)
-                if self._compile == "eager":
-                    _eager.leave()
-                if self._watched:
-                    with _watching:
-                        self._release()
+            if self._modes and threading.current_thread() is threading.main_thread():
+                *rest, mode = self._modes
+                self._modes = rest
+                mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            ended = self._native.stop()
+            if ended == 2 or self._special:
+                self._end(ended)
         finally:
             if late:
                 act_late()
 
-    def _enter_exact(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        mode = ExactLines()
-        mode.__enter__()  # type: ignore[no-untyped-call]
-        self._modes = [*(self._modes or ()), mode]
+    def _begin(self, begun: int) -> None:
+        if begun == 2 and not _eager.enter():
+            self._native.add_blind_spot(
+                "compiled", 1, "the trace was entered inside of a compiled function: compiled functions stayed compiled"
+            )
+        if begun and self._trap is not None:
+            self._trap.armed = True
+            self._native.set_trap(self._trap)
+        if self._exact and threading.current_thread() is threading.main_thread():
+            mode = ExactLines()
+            mode.__enter__()  # type: ignore[no-untyped-call]
+            self._modes = [*self._modes, mode]
 
-    def _leave_exact(self) -> None:
-        if self._modes and threading.current_thread() is threading.main_thread():
-            self._modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    def _end(self, ended: int) -> None:
+        if ended and self._trap is not None:
+            self._trap.armed = False
+            self._native.set_trap(None)
+        if ended == 2:
+            _eager.leave()
+        if ended and self._watched:
+            with _watching:
+                self._release()
 
     def _release(self) -> None:
-        watched, self._watched = self._watched, []
+        watched, self._watched = self._watched, ()
         for model in watched:
             model.release()
 
@@ -220,6 +226,7 @@ class ProvenanceTracker:
             raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
         watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
         with _watching:
+            self._special = True
             self._watched = [*self._watched, watched]
             self._named = [*self._named, watched]
         self._name_all()
@@ -385,6 +392,9 @@ def trace(
     ignore: Iterable[str] = (),
 ) -> ProvenanceTracker:
     """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
+    # A class is called faster without keywords, and most programs give none.
+    if (module_paths, compile, on_culprit, sample, keep_operands, ignore) == _USUAL:
+        return ProvenanceTracker(capture_stack, check_dtypes, fast_shape_ops)
     return ProvenanceTracker(
         capture_stack,
         check_dtypes,
