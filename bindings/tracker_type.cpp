@@ -34,25 +34,38 @@ bool read_dtypes(PyObject* dtypes, std::uint32_t* bits) {
   return true;
 }
 
-// Tracker(capture_stack, check_dtypes, scan_everything, module_paths, sample, keep_operands, eager), by position only.
+struct Options {
+  WindowOptions window;
+  bool eager = true;
+};
+
+// False with a Python exception set.
+bool read_options(PyObject* const* args, Options* options) {
+  options->window.sites = args[0] == Py_True;
+  if (!read_dtypes(args[1], &options->window.dtypes)) return false;
+  options->window.scan_views = args[2] == Py_True;
+  options->window.module_paths = args[3] == Py_True;
+  const double sample = PyFloat_AsDouble(args[4]);
+  if (PyErr_Occurred() != nullptr) return false;
+  options->window.sample_every = sample_every(sample);
+  options->window.keep_operands = args[5] == Py_True;
+  options->eager = args[6] == Py_True;
+  return true;
+}
+
+// Tracker(), or Tracker(capture_stack, check_dtypes, scan_everything, module_paths, sample, keep_operands, eager).
 PyObject* make(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* keywords) {
-  if (PyVectorcall_NARGS(flags) != 7 || keywords != nullptr) {
-    PyErr_SetString(PyExc_TypeError, "Tracker() takes seven arguments by position");
+  const Py_ssize_t given = PyVectorcall_NARGS(flags);
+  Options options;
+  if (keywords != nullptr || (given != 0 && given != 7)) {
+    PyErr_SetString(PyExc_TypeError, "Tracker() takes none or seven arguments, by position");
     return nullptr;
   }
-  WindowOptions options;
-  options.sites = args[0] == Py_True;
-  if (!read_dtypes(args[1], &options.dtypes)) return nullptr;
-  options.scan_views = args[2] == Py_True;
-  options.module_paths = args[3] == Py_True;
-  const double sample = PyFloat_AsDouble(args[4]);
-  if (PyErr_Occurred() != nullptr) return nullptr;
-  options.sample_every = sample_every(sample);
-  options.keep_operands = args[5] == Py_True;
+  if (given != 0 && !read_options(args, &options)) return nullptr;
   auto* object = PyObject_New(TrackerObject, reinterpret_cast<PyTypeObject*>(type));
   if (object == nullptr) return nullptr;
   try {
-    new (&object->tracker) NativeTracker(options, args[6] == Py_True);
+    new (&object->tracker) NativeTracker(options.window, options.eager);
   } catch (const std::exception&) {
     PyObject_Free(object);
     Py_DECREF(type);

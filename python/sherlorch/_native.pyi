@@ -1,7 +1,7 @@
 """The native module: thin bindings over libsherlorch. Private; the public API is in the package itself."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -31,8 +31,11 @@ class Diagnosis:
         """Half-open runs of row-major linear indices that are bad in the output of that step; None if not kept."""
 
 class Tracker:
-    """A window on the process-wide recorder. Thread-safe."""
+    """A window on the process-wide recorder. Thread-safe. Without arguments: as a user's without any."""
 
+    @overload
+    def __init__(self) -> None: ...
+    @overload
     def __init__(
         self,
         capture_stack: bool,

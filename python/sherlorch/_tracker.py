@@ -22,7 +22,7 @@ from sherlorch._wrapped import tensors_inside
 
 CompileMode = Literal["eager", "trace_opaque"]
 _NONE = Suppressions()
-_USUAL = (True, "eager", "record", 1.0, False, ())  # the defaults of what has to be given by keyword
+_USUAL = (True, None, True, True, "eager", "record", 1.0, False, ())  # the defaults of ProvenanceTracker()
 _watching = threading.Lock()  # of the watched models of all trackers
 
 
@@ -93,7 +93,7 @@ class ProvenanceTracker:
     # in common is kept here, and set where it differs.
     capture_stack: bool = True
     fast_shape_ops: bool = True
-    _compile: CompileMode = "eager"
+    _opaque = False  # compiled functions stay compiled
     _suppressions = _NONE
     _trap: Trap | None = None
     _watched: Sequence[Watched] = ()
@@ -116,13 +116,26 @@ class ProvenanceTracker:
         keep_operands: bool = False,
         ignore: Iterable[str] = (),
     ) -> None:
-        dtypes = None if check_dtypes is None else _dtypes(check_dtypes)
+        options = (
+            capture_stack,
+            check_dtypes,
+            fast_shape_ops,
+            module_paths,
+            compile,
+            on_culprit,
+            sample,
+            keep_operands,
+            ignore,
+        )
+        if options == _USUAL:
+            self._native = _native.Tracker()
+            return
+        dtypes = _dtypes(check_dtypes)
         if compile not in ("eager", "trace_opaque"):
             raise ValueError(f"compile={compile!r} is not known; use 'eager' or 'trace_opaque'")
         if not 0 < sample <= 1:
             raise ValueError(f"sample={sample!r} is no share; give a number above 0 and up to 1, like 1/16")
-        if on_culprit != "record":
-            check_on_culprit(on_culprit)
+        check_on_culprit(on_culprit)
         self._native = _native.Tracker(
             bool(capture_stack),
             dtypes,
@@ -132,14 +145,10 @@ class ProvenanceTracker:
             bool(keep_operands),
             compile == "eager",
         )
-        if not capture_stack:
-            self.capture_stack = False
-        if not fast_shape_ops:
-            self.fast_shape_ops = False
-        if compile != "eager":
-            self._compile = compile
-        if ignore != ():
-            self._suppressions = Suppressions(ignore)
+        self.capture_stack = bool(capture_stack)
+        self.fast_shape_ops = bool(fast_shape_ops)
+        self._opaque = compile == "trace_opaque"
+        self._suppressions = _NONE if ignore == () else Suppressions(ignore)
         if on_culprit != "record":
             self._special = True
             self._trap = Trap(self._native, on_culprit, self._suppressions)
@@ -224,7 +233,7 @@ class ProvenanceTracker:
         """
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"watch() takes a torch.nn.Module, got {type(model).__name__}; pass the model itself")
-        watched = Watched(model, name, self._name_all, compiled=self._compile == "trace_opaque")
+        watched = Watched(model, name, self._name_all, compiled=self._opaque)
         with _watching:
             self._special = True
             self._watched = [*self._watched, watched]
@@ -392,9 +401,19 @@ def trace(
     ignore: Iterable[str] = (),
 ) -> ProvenanceTracker:
     """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
-    # A class is called faster without keywords, and most programs give none.
-    if (module_paths, compile, on_culprit, sample, keep_operands, ignore) == _USUAL:
-        return ProvenanceTracker(capture_stack, check_dtypes, fast_shape_ops)
+    options = (
+        capture_stack,
+        check_dtypes,
+        fast_shape_ops,
+        module_paths,
+        compile,
+        on_culprit,
+        sample,
+        keep_operands,
+        ignore,
+    )
+    if options == _USUAL:
+        return ProvenanceTracker()  # a class is called faster without keywords
     return ProvenanceTracker(
         capture_stack,
         check_dtypes,

@@ -7,7 +7,9 @@ import inspect
 import json
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sherlorch
@@ -334,6 +336,39 @@ def test_damaged_and_foreign_json_is_refused_with_a_sentence() -> None:
             sherlorch.DiagnosisReport.from_json(text)
     with pytest.raises(ValueError, match="newer sherlorch"):
         sherlorch.DiagnosisReport.from_json(json.dumps({**data, "version": data["version"] + 1}))
+
+
+def test_a_report_makes_its_nodes_once_when_they_are_asked_for() -> None:
+    tracker, total, _ = _bad()
+    report = tracker.diagnose(total)
+    assert "culprits" not in vars(report)
+    assert not report.ok
+    assert report.total_nodes_seen == tracker.op_count
+    assert "culprits" not in vars(report), "the answer alone needs no nodes"
+    with ThreadPoolExecutor(4) as pool:
+        (first, *others) = pool.map(lambda _: report.culprits, range(8))
+    assert all(other is first for other in others)
+    assert report.paths[first[0].seq][-1] is report.target
+    assert pickle.loads(pickle.dumps(tracker.diagnose(total))).verdict() == report.verdict()
+    assert copy.copy(tracker.diagnose(total)).verdict() == report.verdict()
+    assert not hasattr(report, "something_else")
+    with pytest.raises(AttributeError, match="culprit_list"):
+        report.culprit_list  # noqa: B018
+
+
+def test_code_that_takes_the_place_of_other_code_has_its_own_lines() -> None:
+    """Functions that are made and dropped: their code objects die, and new ones take their addresses."""
+    places, x = set(), torch.zeros(2)
+    with sherlorch.trace() as tracker:
+        for i in range(200):
+            source = "\n" * (i % 7) + "def run(x):\n    return x.log()\n"
+            scope: dict[str, Any] = {}
+            exec(compile(source, f"/made/{i % 3}.py", "exec"), scope)
+            places.add(id(scope["run"].__code__))
+            (culprit,) = tracker.diagnose(scope["run"](x)).culprits
+            assert culprit.location == f"/made/{i % 3}.py:{i % 7 + 2}", i
+            del scope
+    assert len(places) < 200, "no address was used again, so nothing was tried"
 
 
 def test_a_report_made_by_hand_reads_like_the_originals() -> None:

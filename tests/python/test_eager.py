@@ -79,6 +79,50 @@ assert [c.op_name for c in tracker.diagnose(bad).culprits] == ["log"]
     )
 
 
+def test_traces_that_dynamo_finds_open_are_all_counted(python: Run) -> None:
+    _run(
+        python,
+        "import threading",
+        """
+a, b, c = (sherlorch.trace() for _ in range(3))
+opaque = sherlorch.trace(compile="trace_opaque")
+a.__enter__(); b.__enter__(); opaque.__enter__()
+other = threading.Thread(target=c.__enter__); other.start(); other.join()
+a.__exit__(None, None, None)
+import torch._dynamo
+assert stance() == "force_eager"
+with sherlorch.trace():
+    assert stance() == "force_eager"
+b.__exit__(None, None, None)
+assert stance() == "force_eager"
+c.__exit__(None, None, None)
+assert stance() == "default"
+opaque.__exit__(None, None, None)
+assert stance() == "default"
+with a:  # once more
+    assert stance() == "force_eager"
+assert stance() == "default"
+""",
+    )
+
+
+def test_dynamo_that_comes_between_traces_finds_none_open(python: Run) -> None:
+    _run(
+        python,
+        "",
+        """
+for _ in range(3):
+    with sherlorch.trace():
+        pass
+import torch._dynamo
+assert stance() == "default"
+with sherlorch.trace():
+    assert stance() == "force_eager"
+assert stance() == "default"
+""",
+    )
+
+
 def test_a_function_compiled_before_the_trace_is_seen_op_by_op(python: Run) -> None:
     _run(
         python,
