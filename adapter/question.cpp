@@ -1,6 +1,7 @@
 #include "adapter/question.h"
 
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "adapter/tensor_facts.h"
@@ -48,8 +49,8 @@ Target look(const at::TensorBase& tensor, LoneTensor* lone) {
 
 // Row-major position of the element.
 std::int64_t linear_index(const Target& target, const std::vector<std::int64_t>& index) {
-  const std::vector<std::int64_t>& sizes = target.facts.geometry.sizes;
-  auto text = [](const std::vector<std::int64_t>& values) {
+  const DimArray& sizes = target.facts.geometry.sizes;
+  auto text = [](std::span<const std::int64_t> values) {
     std::string joined = "(";
     for (const std::int64_t value : values) joined += (joined.size() > 1 ? ", " : "") + std::to_string(value);
     return joined + ")";

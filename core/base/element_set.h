@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "core/base/inline_vector.h"
+
 namespace sherlorch {
 
 // Half-open range of linear indices.
@@ -57,7 +59,8 @@ class ElementSet {
   bool coarse() const noexcept { return coarse_; }
   void mark_coarse() noexcept { coarse_ = true; }
   std::span<const Run> runs() const noexcept { return runs_; }
-  std::size_t bytes() const noexcept { return runs_.capacity() * sizeof(Run); }
+  // What it takes beside itself: nothing for a single run.
+  std::size_t bytes() const noexcept { return runs_.heap_bytes(); }
 
   // Calls f(index) for each element, in order; stops early when f returns false.
   template <typename F>
@@ -78,7 +81,7 @@ class ElementSet {
   void append_coarse(std::int64_t begin, std::int64_t end);
   void merge_at_granularity();
 
-  std::vector<Run> runs_;
+  InlineVector<Run, 1> runs_;
   unsigned shift_ = 0;  // gaps are kept where they hold a whole multiple of 2^shift_; 0 while exact
   bool coarse_ = false;
 };

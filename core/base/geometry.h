@@ -5,15 +5,20 @@
 #include <span>
 #include <vector>
 
+#include "core/base/inline_vector.h"
+
 namespace sherlorch {
+
+// One number a dimension; those of nearly all tensors take no block of their own.
+using DimArray = InlineVector<std::int64_t, 4>;
 
 // A strided view of a storage. Element (i0, i1, ...) starts at byte offset + sum(ik * strides[k]).
 // An owning, cold-path type; the hot path reads the tensor's own arrays.
 struct Geometry {
-  std::int64_t offset = 0;            // bytes from the start of the storage to element 0
-  std::uint32_t item_size = 0;        // bytes an element
-  std::vector<std::int64_t> sizes;    // elements
-  std::vector<std::int64_t> strides;  // bytes
+  std::int64_t offset = 0;      // bytes from the start of the storage to element 0
+  std::uint32_t item_size = 0;  // bytes an element
+  DimArray sizes;               // elements
+  DimArray strides;             // bytes
 
   bool operator==(const Geometry&) const = default;
 

@@ -11,8 +11,8 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-Geometry strided(Dims sizes, Dims strides, std::uint32_t item_size = 4, std::int64_t offset = 0) {
-  return {offset, item_size, std::move(sizes), std::move(strides)};
+Geometry strided(const Dims& sizes, const Dims& strides, std::uint32_t item_size = 4, std::int64_t offset = 0) {
+  return {offset, item_size, {sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}};
 }
 
 // Every answer that depends on a byte, against a walk over all elements.
@@ -49,7 +49,7 @@ void expect_agrees_with_walk(const Geometry& geometry) {
 
 TEST(GeometryTest, ContiguousGeometryIsContiguous) {
   const Geometry geometry = contiguous_geometry(Dims{2, 3, 4}, 4, 16);
-  EXPECT_EQ(geometry.strides, (Dims{48, 16, 4}));
+  EXPECT_EQ(geometry.strides, (DimArray{48, 16, 4}));
   EXPECT_TRUE(geometry.contiguous());
   EXPECT_EQ(geometry.numel(), 24);
   EXPECT_EQ(geometry.begin_byte(), 16);

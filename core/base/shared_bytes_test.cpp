@@ -13,8 +13,8 @@ Geometry view(std::int64_t offset, std::uint32_t item, std::vector<std::int64_t>
   Geometry geometry;
   geometry.offset = offset;
   geometry.item_size = item;
-  geometry.sizes = std::move(sizes);
-  geometry.strides = std::move(strides);
+  geometry.sizes.assign(sizes.begin(), sizes.end());
+  geometry.strides.assign(strides.begin(), strides.end());
   return geometry;
 }
 

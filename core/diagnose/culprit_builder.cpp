@@ -38,7 +38,7 @@ void note_samples(const Visit& visit, Culprit* culprit) {
   constexpr std::size_t kMostListed = 16;
   const std::size_t o = visit.shown_output();
   const OutputRecord& output = visit.record->outputs[o];
-  const std::vector<std::int64_t>& sizes = output.facts.geometry.sizes;
+  const DimArray& sizes = output.facts.geometry.sizes;
   if (sizes.size() < 2 || sizes[0] < 2) return;
   std::int64_t row = 1;
   for (std::size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];

@@ -22,7 +22,7 @@ std::string argument_name(const OperatorInfo& op, std::uint16_t arg, std::uint16
 
 Operand tensor_operand(const TensorFacts& facts, const BadElements& bad, const View& view) {
   Operand operand;
-  operand.shape = facts.geometry.sizes;
+  operand.shape.assign(facts.geometry.sizes.begin(), facts.geometry.sizes.end());
   operand.dtype = view.dtype_text(facts.scalar_type);
   operand.counts = counts_of(bad, facts.geometry);
   return operand;

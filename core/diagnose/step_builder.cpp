@@ -76,7 +76,7 @@ void StepBuilder::name(OperatorId op, Step* step) const {
 }
 
 void StepBuilder::describe(const TensorFacts& facts, const BadElements& bad, Step* step) const {
-  step->shape = facts.geometry.sizes;
+  step->shape.assign(facts.geometry.sizes.begin(), facts.geometry.sizes.end());
   step->dtype = view_.dtype_text(facts.scalar_type);
   step->device = "cpu";
   step->counts = counts_of(bad, facts.geometry);

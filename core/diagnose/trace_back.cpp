@@ -162,7 +162,7 @@ class Walk {
   void carry(Visit* visit, const OperatorInfo& op, std::size_t o, const ElementSet& accidental,
              const ElementSet& deliberate) {
     const OpRecord& record = *visit->record;
-    const std::vector<std::int64_t>& out_sizes = record.outputs[o].facts.geometry.sizes;
+    const DimArray& out_sizes = record.outputs[o].facts.geometry.sizes;
     for (std::size_t i = 0; i < record.inputs.size(); ++i) {
       const InputRecord& input = record.inputs[i];
       if (input.edges.empty()) continue;

@@ -1,5 +1,6 @@
 #include "core/operators/relation.h"
 
+#include <array>
 #include <utility>
 
 #include "core/operators/relation_image.h"
@@ -7,7 +8,7 @@
 namespace sherlorch {
 namespace {
 
-std::int64_t product_of(const std::vector<std::int64_t>& sizes) {
+std::int64_t product_of(std::span<const std::int64_t> sizes) {
   std::int64_t product = 1;
   for (std::int64_t size : sizes) product *= size;
   return product;
@@ -68,17 +69,15 @@ Relation Relation::restrict_inputs(ElementSet only) && {
 }
 
 ElementSet Relation::sources(const ElementSet& wanted, const ElementSet& candidates,
-                             const std::vector<std::int64_t>& out_sizes,
-                             const std::vector<std::int64_t>& in_sizes) const {
+                             std::span<const std::int64_t> out_sizes, std::span<const std::int64_t> in_sizes) const {
   if (!restricted()) return across(true, wanted, candidates, out_sizes, in_sizes);
   const ElementSet& given = outputs_restricted_ ? set_intersection(wanted, only_outputs_) : wanted;
   if (!inputs_restricted_) return across(true, given, candidates, out_sizes, in_sizes);
   return across(true, given, set_intersection(candidates, only_inputs_), out_sizes, in_sizes);
 }
 
-ElementSet Relation::reached(const ElementSet& wanted, const ElementSet& given,
-                             const std::vector<std::int64_t>& out_sizes,
-                             const std::vector<std::int64_t>& in_sizes) const {
+ElementSet Relation::reached(const ElementSet& wanted, const ElementSet& given, std::span<const std::int64_t> out_sizes,
+                             std::span<const std::int64_t> in_sizes) const {
   if (!restricted()) return across(false, given, wanted, out_sizes, in_sizes);
   const ElementSet& from = inputs_restricted_ ? set_intersection(given, only_inputs_) : given;
   if (!outputs_restricted_) return across(false, from, wanted, out_sizes, in_sizes);
@@ -86,8 +85,7 @@ ElementSet Relation::reached(const ElementSet& wanted, const ElementSet& given,
 }
 
 ElementSet Relation::across(bool to_input, const ElementSet& given, const ElementSet& candidates,
-                            const std::vector<std::int64_t>& out_sizes,
-                            const std::vector<std::int64_t>& in_sizes) const {
+                            std::span<const std::int64_t> out_sizes, std::span<const std::int64_t> in_sizes) const {
   if (given.empty() || candidates.empty() || kind_ == Kind::kNothing) return {};
   if (kind_ == Kind::kIdentity) return set_intersection(given, candidates);
   if (kind_ == Kind::kEverything) return candidates;
@@ -106,10 +104,11 @@ ElementSet Relation::across(bool to_input, const ElementSet& given, const Elemen
     return relation_image(links, to_input ? out_sizes : in_sizes, to_input ? in_sizes : out_sizes, to_input, given,
                           candidates);
   }
-  const std::vector<std::int64_t> out_flat{product_of(out_sizes)};
-  const std::vector<std::int64_t> in_flat{product_of(in_sizes)};
-  const std::vector<std::int64_t>& out_view = out_view_.empty() ? out_flat : out_view_;
-  const std::vector<std::int64_t>& in_view = in_view_.empty() ? in_flat : in_view_;
+  const std::array out_flat{product_of(out_sizes)};
+  const std::array in_flat{product_of(in_sizes)};
+  const std::span<const std::int64_t> out_view =
+      out_view_.empty() ? std::span<const std::int64_t>(out_flat) : out_view_;
+  const std::span<const std::int64_t> in_view = in_view_.empty() ? std::span<const std::int64_t>(in_flat) : in_view_;
   // A record whose shapes do not fit the map (a schema that changed its meaning): say everything rather than too
   // little.
   if (product_of(out_view) != out_flat[0] || product_of(in_view) != in_flat[0]) return candidates;

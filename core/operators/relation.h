@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,11 +74,11 @@ class Relation {
   // The elements of `candidates` (input) on which at least one of `wanted` (output) may depend.
   // Cost: linear in the number of runs where rows or whole ranges go together, else in the elements of the smaller
   // side. Where that would be more than some millions, the answer is `candidates`, marked coarse.
-  ElementSet sources(const ElementSet& wanted, const ElementSet& candidates, const std::vector<std::int64_t>& out_sizes,
-                     const std::vector<std::int64_t>& in_sizes) const;
+  ElementSet sources(const ElementSet& wanted, const ElementSet& candidates, std::span<const std::int64_t> out_sizes,
+                     std::span<const std::int64_t> in_sizes) const;
   // The elements of `wanted` (output) that may depend on at least one of `given` (input). Cost as sources().
-  ElementSet reached(const ElementSet& wanted, const ElementSet& given, const std::vector<std::int64_t>& out_sizes,
-                     const std::vector<std::int64_t>& in_sizes) const;
+  ElementSet reached(const ElementSet& wanted, const ElementSet& given, std::span<const std::int64_t> out_sizes,
+                     std::span<const std::int64_t> in_sizes) const;
 
  private:
   enum class Kind : std::uint8_t { kNothing, kEverything, kIdentity, kBox, kProduct };
@@ -85,7 +86,7 @@ class Relation {
   bool restricted() const noexcept { return outputs_restricted_ || inputs_restricted_; }
   // `given` on one side, answered in the elements of `candidates` on the other, without the restrictions.
   ElementSet across(bool to_input, const ElementSet& given, const ElementSet& candidates,
-                    const std::vector<std::int64_t>& out_sizes, const std::vector<std::int64_t>& in_sizes) const;
+                    std::span<const std::int64_t> out_sizes, std::span<const std::int64_t> in_sizes) const;
 
   Kind kind_ = Kind::kEverything;
   bool outputs_restricted_ = false;

@@ -5,11 +5,15 @@
 
 namespace sherlorch::maps {
 
-std::int64_t numel(const Sizes& sizes) {
+std::int64_t numel(std::span<const std::int64_t> sizes) {
   std::int64_t count = 1;
   for (std::int64_t size : sizes) count *= size;
   return count;
 }
+
+namespace {
+Sizes sizes_of(const TensorFacts& facts) { return {facts.geometry.sizes.begin(), facts.geometry.sizes.end()}; }
+}  // namespace
 
 int wrap(std::int64_t dim, std::size_t rank) {
   const auto dims = static_cast<std::int64_t>(rank);
@@ -22,8 +26,8 @@ Call::Call(const OperatorInfo& op_info, const OpRecord& op_record, std::size_t o
       record(op_record),
       output(op_record.outputs[output_index]),
       input(op_record.inputs[input_index]),
-      out(output.facts.geometry.sizes),
-      in(input.facts.geometry.sizes),
+      out(sizes_of(output.facts)),
+      in(sizes_of(input.facts)),
       name(op_info.short_name()) {
   if (input.facts.arg < op.arguments.size()) arg_ = op.arguments[input.facts.arg].name;
   // Where no output says so itself: written arguments come first, in schema order; what follows them are fresh return
@@ -66,9 +70,10 @@ const InputRecord* Call::tensor(std::string_view argument, std::size_t list_inde
   return nullptr;
 }
 
-const Sizes* Call::shape(std::string_view argument) const noexcept {
+std::optional<Sizes> Call::shape(std::string_view argument) const noexcept {
   const InputRecord* found = tensor(argument);
-  return found == nullptr ? nullptr : &found->facts.geometry.sizes;
+  if (found == nullptr) return std::nullopt;
+  return sizes_of(found->facts);
 }
 
 const Sizes* Call::values(std::string_view argument) const noexcept {

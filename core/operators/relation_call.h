@@ -16,7 +16,7 @@ using Sizes = std::vector<std::int64_t>;
 // Chosen: an explicit list of elements longer than this is given up for a coarser map.
 constexpr std::int64_t kMaxListed = std::int64_t{1} << 21;
 
-std::int64_t numel(const Sizes& sizes);
+std::int64_t numel(std::span<const std::int64_t> sizes);
 // Python's rule for negative dimensions; -1 if there is no such dimension.
 int wrap(std::int64_t dim, std::size_t rank);
 
@@ -28,8 +28,8 @@ class Call {
   const OpRecord& record;
   const OutputRecord& output;
   const InputRecord& input;
-  const Sizes& out;       // shape of the output
-  const Sizes& in;        // shape of the input
+  const Sizes out;        // shape of the output
+  const Sizes in;         // shape of the input
   std::string_view name;  // short name, "add_"
 
   // The argument that the output is, when the op writes its arguments; empty for a fresh return value.
@@ -43,8 +43,8 @@ class Call {
   bool is_view() const noexcept;
 
   const InputRecord* tensor(std::string_view argument, std::size_t list_index = 0) const noexcept;
-  // Shape of a tensor argument; null where it was not given.
-  const Sizes* shape(std::string_view argument) const noexcept;
+  // Shape of a tensor argument; empty where it was not given.
+  std::optional<Sizes> shape(std::string_view argument) const noexcept;
   // Values of an integer or bool tensor argument; null where they were not kept.
   const Sizes* values(std::string_view argument) const noexcept;
 

@@ -20,6 +20,7 @@ namespace sherlorch {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
+using Shape = std::span<const std::int64_t>;
 
 // Chosen: a fraction of a second of work at most for one edge; beyond that a coarse answer is worth more than an exact
 // one.
@@ -28,7 +29,7 @@ constexpr std::size_t kMaxKeyRuns = std::size_t{1} << 20;
 
 class Image {
  public:
-  Image(const std::vector<Link>& links, const Sizes& from, const Sizes& to, bool to_input) : from_(from), to_(to) {
+  Image(const std::vector<Link>& links, Shape from, Shape to, bool to_input) : from_(from), to_(to) {
     for (const Link& link : links) {
       axes_.emplace_back(link, to_input, from[to_input ? link.out_dim : link.in_dim],
                          to[to_input ? link.in_dim : link.out_dim]);
@@ -235,8 +236,8 @@ class Image {
     }
   }
 
-  const Sizes& from_;
-  const Sizes& to_;
+  Shape from_;
+  Shape to_;
   std::deque<Axis> axes_;
   std::vector<int> key_of_dim_;  // position among the tied dimensions of `to`; -1: free
   std::vector<int> key_dims_;
@@ -252,11 +253,11 @@ class Image {
 
 }  // namespace
 
-ElementSet relation_image(const std::vector<Link>& links, const std::vector<std::int64_t>& from,
-                          const std::vector<std::int64_t>& to, bool to_input, const ElementSet& given,
+ElementSet relation_image(const std::vector<Link>& links, std::span<const std::int64_t> from,
+                          std::span<const std::int64_t> to, bool to_input, const ElementSet& given,
                           const ElementSet& candidates) {
   if (given.empty() || candidates.empty()) return {};
-  auto exists = [](int dim, const std::vector<std::int64_t>& shape) {
+  auto exists = [](int dim, std::span<const std::int64_t> shape) {
     return dim >= 0 && static_cast<std::size_t>(dim) < shape.size();
   };
   for (const Link& link : links) {  // a call that its map does not fit: too much rather than too little

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/element_set.h"
@@ -13,8 +14,8 @@ namespace sherlorch {
 // shape `from`). to_input: `from` is the output's shape and `to` the input's; false: the other way about. REQUIRES:
 // every link's dimensions exist in these shapes. Returns `candidates`, marked coarse, where the work would be
 // excessive.
-ElementSet relation_image(const std::vector<Link>& links, const std::vector<std::int64_t>& from,
-                          const std::vector<std::int64_t>& to, bool to_input, const ElementSet& given,
+ElementSet relation_image(const std::vector<Link>& links, std::span<const std::int64_t> from,
+                          std::span<const std::int64_t> to, bool to_input, const ElementSet& given,
                           const ElementSet& candidates);
 
 }  // namespace sherlorch

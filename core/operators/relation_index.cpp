@@ -58,7 +58,7 @@ std::optional<std::vector<Slot>> index_slots(const Call& call, const Sizes& inde
       ++dim;
       continue;
     }
-    const Sizes& shape = facts->geometry.sizes;
+    const Sizes shape(facts->geometry.sizes.begin(), facts->geometry.sizes.end());
     const Sizes& values = facts->integer_values;
     const bool known = static_cast<std::int64_t>(values.size()) == numel(shape);
     const bool mask = facts->scalar_type == kBool || facts->scalar_type == kByte;
@@ -305,14 +305,14 @@ Relation map_gather(const Call& call) {
 
 Relation map_take_along_dim(const Call& call) {
   if (!call.is("self")) return Relation::everything();
-  const Sizes* index = call.shape("indices");
+  const auto index = call.shape("indices");
   if (call.scalar("dim") == nullptr) {  // both flattened
     const Sizes* values = call.values("indices");
     if (values == nullptr) return Relation::everything();
     return Relation::function(wrapped(*values, numel(call.in)));
   }
   // An index that is itself broadcast does not name the output's elements one by one.
-  if (index == nullptr || *index != call.out) {
+  if (!index || *index != call.out) {
     std::vector<Link> links;
     const int dim = wrap(call.integer("dim", 0), call.in.size());
     for (int d = 0; d < static_cast<int>(call.in.size()); ++d) {
@@ -331,8 +331,8 @@ Relation map_take(const Call& call) {
 
 // The rows of weight named by the indices, in the indices' order.
 Relation map_embedding(const Call& call) {
-  const Sizes* index = call.shape("indices");
-  if (index == nullptr || call.out.empty()) return call.unmapped();
+  const auto index = call.shape("indices");
+  if (!index || call.out.empty()) return call.unmapped();
   const std::int64_t width = call.out.back();
   const std::int64_t count = numel(*index);
   if (count * width != numel(call.out)) return call.unmapped();
@@ -353,7 +353,7 @@ Relation map_embedding_bag(const Call& call) {
 // The elements under the mask, one after the other.
 Relation map_masked_select(const Call& call) {
   const Sizes* values = call.values("mask");
-  const Sizes* mask = call.shape("mask");
+  const auto mask = call.shape("mask");
   if (!call.is("self") || values == nullptr) return Relation::everything();
   // self and mask broadcast together.
   Sizes common = call.in;

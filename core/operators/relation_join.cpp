@@ -14,7 +14,7 @@ std::optional<std::int64_t> entry_start(const Call& call, std::size_t rank, int 
   std::int64_t sum = 0;
   for (const InputRecord& entry : call.record.inputs) {
     if (entry.facts.arg != call.input.facts.arg) continue;
-    const Sizes& sizes = entry.facts.geometry.sizes;
+    const DimArray& sizes = entry.facts.geometry.sizes;
     if (sizes.size() == 1 && sizes[0] == 0) continue;                 // cat takes empty 1-d tensors for nothing
     const std::int64_t size = sizes.size() == rank ? sizes[dim] : 1;  // vstack and the like add dimensions of 1
     sum += size;
@@ -82,7 +82,7 @@ Relation map_block_diag(const Call& call) {
   std::int64_t column = 0;
   for (const InputRecord& entry : call.record.inputs) {
     if (entry.facts.list_index >= call.input.facts.list_index) continue;
-    const Sizes& sizes = entry.facts.geometry.sizes;
+    const DimArray& sizes = entry.facts.geometry.sizes;
     row += sizes.size() < 2 ? 1 : sizes[0];
     column += sizes.empty() ? 1 : sizes.back();
   }

@@ -31,9 +31,9 @@ Relation factor(const Sizes& in, const Sizes& out, int kept, int at, int out_cor
 }
 
 Relation product_of(const Call& call, const char* left_name, const char* right_name) {
-  const Sizes* left = call.shape(left_name);
-  const Sizes* right = call.shape(right_name);
-  if (left == nullptr || right == nullptr) return call.unmapped();
+  const auto left = call.shape(left_name);
+  const auto right = call.shape(right_name);
+  if (!left || !right) return call.unmapped();
   const int rows = left->size() > 1 ? 1 : 0;
   const int columns = right->size() > 1 ? 1 : 0;
   if (call.is(left_name)) return factor(call.in, call.out, 2, 1 + columns, rows + columns);
@@ -69,8 +69,8 @@ Relation map_outer(const Call& call) { return one_dim(call.is("self") ? 0 : 1, 0
 
 // input [.., I], weight [O, I] or [I], bias [O].
 Relation map_linear(const Call& call) {
-  const Sizes* weight = call.shape("weight");
-  if (weight == nullptr || weight->empty() || call.out.empty()) return Relation::everything();
+  const auto weight = call.shape("weight");
+  if (!weight || weight->empty() || call.out.empty()) return Relation::everything();
   const int last = static_cast<int>(call.out.size()) - 1;
   if (call.is("weight")) return weight->size() == 2 ? one_dim(last, 0) : Relation::everything();
   if (call.is("bias")) return broadcast(call.in, call.out);
@@ -135,8 +135,8 @@ Relation map_tensordot(const Call& call) {
 
 // Output coordinate c is (c / m) of self and (c % m) of other, m other's size.
 Relation map_kron(const Call& call) {
-  const Sizes* other = call.shape("other");
-  if (other == nullptr) return call.unmapped();
+  const auto other = call.shape("other");
+  if (!other) return call.unmapped();
   const std::size_t rank = call.out.size();
   Sizes in = call.in;
   Sizes right = *other;

@@ -81,9 +81,9 @@ Relation class_weights(const Call& call, const Classes& classes) {
 // Of the scores only those of the target classes are read.
 Relation map_nll(const Call& call) {
   const std::string_view scores = scores_name(call);
-  const Sizes* score_shape = call.shape(scores);
-  const Sizes* target_shape = call.shape("target");
-  if (score_shape == nullptr || target_shape == nullptr) return call.unmapped();
+  const auto score_shape = call.shape(scores);
+  const auto target_shape = call.shape("target");
+  if (!score_shape || !target_shape) return call.unmapped();
   const auto classes = classes_of(*score_shape, *target_shape);
   if (!classes) return call.unmapped();
   const auto places = target_places(call, *classes);
@@ -99,9 +99,9 @@ Relation map_nll(const Call& call) {
 
 // log_softmax along the classes, then nll; or class probabilities as the target.
 Relation map_cross_entropy(const Call& call) {
-  const Sizes* scores = call.shape("self");
-  const Sizes* target = call.shape("target");
-  if (scores == nullptr || target == nullptr) return call.unmapped();
+  const auto scores = call.shape("self");
+  const auto target = call.shape("target");
+  if (!scores || !target) return call.unmapped();
   const bool probabilities =
       *scores == *target && !scores->empty() && call.values("target") == nullptr && numel(call.out) != numel(*scores);
   if (*scores == *target && !probabilities) return Relation::everything();
@@ -132,9 +132,9 @@ Relation map_cross_entropy(const Call& call) {
 
 // The gradient is written at the target classes only; scores give their shape.
 Relation map_nll_backward(const Call& call) {
-  const Sizes* target_shape = call.shape("target");
+  const auto target_shape = call.shape("target");
   if (call.is("self")) return Relation::nothing();
-  if (target_shape == nullptr) return call.unmapped();
+  if (!target_shape) return call.unmapped();
   const auto classes = classes_of(call.out, *target_shape);
   if (!classes) return call.unmapped();
   const auto places = target_places(call, *classes);

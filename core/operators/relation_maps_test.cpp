@@ -60,7 +60,7 @@ class CallBuilder {
     bool mapped = false;
     const Relation relation = relate(op, record, output, input, &mapped);
     EXPECT_TRUE(mapped) << op.full_name();
-    const Sizes& in = record.inputs[input].facts.geometry.sizes;
+    const DimArray& in = record.inputs[input].facts.geometry.sizes;
     return listed(
         relation.sources(ElementSet::of({element}), all(in), record.outputs[output].facts.geometry.sizes, in));
   }
@@ -301,8 +301,8 @@ TEST(RelateTest, RecordsThatMakeNoSenseAreAnsweredAllTheSame) {
       }
       call.returns(random_shape(random), static_cast<std::uint16_t>(random.below(3)));
       for (std::size_t i = 0; i < call.record.inputs.size(); ++i) {
-        const Sizes& in = call.record.inputs[i].facts.geometry.sizes;
-        const Sizes& out = call.record.outputs[0].facts.geometry.sizes;
+        const DimArray& in = call.record.inputs[i].facts.geometry.sizes;
+        const DimArray& out = call.record.outputs[0].facts.geometry.sizes;
         const Relation relation = relate(call.op, call.record, 0, i, nullptr);
         const ElementSet found = relation.sources(ElementSet::of({0}), all(in), out, in);
         EXPECT_EQ(set_difference(found, all(in)).count(), 0) << name;

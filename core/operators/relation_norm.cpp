@@ -33,8 +33,8 @@ Relation map_layer_norm(const Call& call) {
 // Returned: gradients of input, weight and bias.
 Relation map_layer_norm_backward(const Call& call) {
   const std::size_t count = normalized_rank(call);
-  const Sizes* whole = call.shape("input");
-  if (count == 0 || whole == nullptr || whole->size() < count) return call.unmapped();
+  const auto whole = call.shape("input");
+  if (count == 0 || !whole || whole->size() < count) return call.unmapped();
   const int rows = static_cast<int>(whole->size() - count);
   const bool parameter = call.is("weight") || call.is("bias");
   if (call.returned() == 0) {

@@ -30,8 +30,8 @@ Relation map_matrix_norm(const Call& call) {
 // quantile puts the quantiles in front.
 Relation map_quantile(const Call& call) {
   if (!call.is("self") || !call.scalar("dim") || call.in.empty()) return Relation::everything();
-  const Sizes* q = call.shape("q");
-  if (q == nullptr || q->empty()) return reduction(call.in, call.out, reduced_dims(call));
+  const auto q = call.shape("q");
+  if (!q || q->empty()) return reduction(call.in, call.out, reduced_dims(call));
   const int dim = wrap(call.integer("dim", 0), call.in.size());
   const bool keep = call.out.size() == call.in.size() + 1;
   if (dim < 0 || (!keep && call.out.size() != call.in.size())) return call.unmapped();

@@ -15,9 +15,9 @@ struct Places {
 };
 
 std::optional<Places> named_places(const Call& call, const Sizes& into, const Sizes& from) {
-  const Sizes* shape = call.shape("index");
+  const auto shape = call.shape("index");
   const Sizes* values = call.values("index");
-  if (shape == nullptr || values == nullptr || shape->empty() || shape->size() != into.size()) return std::nullopt;
+  if (!shape || values == nullptr || shape->empty() || shape->size() != into.size()) return std::nullopt;
   const int dim = wrap(call.integer("dim", 0), into.size());
   if (dim < 0) return std::nullopt;
   Places places;
@@ -139,9 +139,9 @@ Relation map_masked_scatter_backward(const Call& call) {
 
 // Each row of the gradient goes to the row of the weight that its index names.
 Relation map_embedding_backward(const Call& call) {
-  const Sizes* index = call.shape("indices");
+  const auto index = call.shape("indices");
   if (!call.is("grad_output") && !call.is("grad")) return Relation::everything();
-  if (index == nullptr || call.out.size() != 2) return call.unmapped();
+  if (!index || call.out.size() != 2) return call.unmapped();
   const std::int64_t count = numel(*index);
   if (count * call.out[1] != numel(call.in)) return call.unmapped();
   std::vector<Link> links{same(1, 1)};

@@ -156,7 +156,7 @@ Relation map_split(const Call& call) {
   std::int64_t start = 0;
   std::int64_t total = 0;
   for (const OutputRecord& part : call.record.outputs) {
-    const Sizes& sizes = part.facts.geometry.sizes;
+    const DimArray& sizes = part.facts.geometry.sizes;
     if (sizes.size() != call.in.size()) return by_memory(call);
     total += sizes[dim];
     if (part.facts.list_index < call.output.facts.list_index) start += sizes[dim];

@@ -14,58 +14,59 @@ namespace {
 TEST(RelationTest, IdentityIntersects) {
   const Relation relation = Relation::identity();
   EXPECT_TRUE(relation.is_identity());
-  EXPECT_EQ(listed(relation.sources(ElementSet::of({1, 3}), ElementSet::of({3, 4}), {5}, {5})), Sizes{3});
+  EXPECT_EQ(listed(relation.sources(ElementSet::of({1, 3}), ElementSet::of({3, 4}), Sizes{5}, Sizes{5})), Sizes{3});
 }
 
 TEST(RelationTest, NothingAndEverythingNeedNoShapes) {
   const ElementSet some = ElementSet::of({1, 7});
-  EXPECT_TRUE(Relation::nothing().sources(some, some, {8}, {8}).empty());
-  EXPECT_EQ(Relation::everything().sources(some, ElementSet::of({0, 2}), {8}, {8}), ElementSet::of({0, 2}));
-  EXPECT_TRUE(Relation::everything().sources({}, some, {8}, {8}).empty());
+  EXPECT_TRUE(Relation::nothing().sources(some, some, Sizes{8}, Sizes{8}).empty());
+  EXPECT_EQ(Relation::everything().sources(some, ElementSet::of({0, 2}), Sizes{8}, Sizes{8}), ElementSet::of({0, 2}));
+  EXPECT_TRUE(Relation::everything().sources({}, some, Sizes{8}, Sizes{8}).empty());
 }
 
 TEST(RelationTest, BoxWithAFreeDimensionTakesWholeRows) {
   const Relation rows = Relation::box({0, Relation::kAny});
-  EXPECT_EQ(listed(rows.sources(ElementSet::of({4}), all({2, 3}), {2, 3}, {2, 3})), (Sizes{3, 4, 5}));
-  EXPECT_EQ(listed(rows.reached(ElementSet::of({0, 1, 5}), ElementSet::of({2}), {2, 3}, {2, 3})), (Sizes{0, 1}));
+  EXPECT_EQ(listed(rows.sources(ElementSet::of({4}), all({2, 3}), Sizes{2, 3}, Sizes{2, 3})), (Sizes{3, 4, 5}));
+  EXPECT_EQ(listed(rows.reached(ElementSet::of({0, 1, 5}), ElementSet::of({2}), Sizes{2, 3}, Sizes{2, 3})),
+            (Sizes{0, 1}));
 }
 
 TEST(RelationTest, BoxClipsABroadcastDimensionToZero) {
   const Relation bias = Relation::box({0, 1});
-  EXPECT_EQ(listed(bias.sources(ElementSet::of({4}), all({1, 3}), {2, 3}, {1, 3})), Sizes{1});
-  EXPECT_EQ(listed(bias.reached(all({2, 3}), ElementSet::of({1}), {2, 3}, {1, 3})), (Sizes{1, 4}));
+  EXPECT_EQ(listed(bias.sources(ElementSet::of({4}), all({1, 3}), Sizes{2, 3}, Sizes{1, 3})), Sizes{1});
+  EXPECT_EQ(listed(bias.reached(all({2, 3}), ElementSet::of({1}), Sizes{2, 3}, Sizes{1, 3})), (Sizes{1, 4}));
 }
 
 TEST(RelationTest, BoxMayUseAnOutputDimensionTwice) {
   const Relation diagonal = Relation::box({0, 0});
-  EXPECT_EQ(listed(diagonal.sources(all({3}), all({3, 3}), {3}, {3, 3})), (Sizes{0, 4, 8}));
-  EXPECT_EQ(listed(diagonal.reached(all({3}), ElementSet::of({1, 8}), {3}, {3, 3})), Sizes{2});
+  EXPECT_EQ(listed(diagonal.sources(all({3}), all({3, 3}), Sizes{3}, Sizes{3, 3})), (Sizes{0, 4, 8}));
+  EXPECT_EQ(listed(diagonal.reached(all({3}), ElementSet::of({1, 8}), Sizes{3}, Sizes{3, 3})), Sizes{2});
 }
 
 TEST(RelationTest, FunctionGoesBothWaysAndMayRepeat) {
   const Relation gather = Relation::function({2, 2, -1, 0});
-  EXPECT_EQ(listed(gather.sources(ElementSet::of({0, 2}), all({3}), {4}, {3})), Sizes{2});
-  EXPECT_EQ(listed(gather.reached(all({4}), ElementSet::of({2}), {4}, {3})), (Sizes{0, 1}));
-  EXPECT_TRUE(gather.sources(ElementSet::of({2}), all({3}), {4}, {3}).empty());
+  EXPECT_EQ(listed(gather.sources(ElementSet::of({0, 2}), all({3}), Sizes{4}, Sizes{3})), Sizes{2});
+  EXPECT_EQ(listed(gather.reached(all({4}), ElementSet::of({2}), Sizes{4}, Sizes{3})), (Sizes{0, 1}));
+  EXPECT_TRUE(gather.sources(ElementSet::of({2}), all({3}), Sizes{4}, Sizes{3}).empty());
 }
 
 TEST(RelationTest, RestrictionsHoldInBothDirections) {
   const Relation masked = Relation::identity().restrict_outputs(ElementSet::of({0, 2}));
   EXPECT_FALSE(masked.is_identity());
-  EXPECT_EQ(listed(masked.sources(all({3}), all({3}), {3}, {3})), (Sizes{0, 2}));
-  EXPECT_EQ(listed(masked.reached(all({3}), ElementSet::of({1, 2}), {3}, {3})), Sizes{2});
+  EXPECT_EQ(listed(masked.sources(all({3}), all({3}), Sizes{3}, Sizes{3})), (Sizes{0, 2}));
+  EXPECT_EQ(listed(masked.reached(all({3}), ElementSet::of({1, 2}), Sizes{3}, Sizes{3})), Sizes{2});
   const Relation picked = Relation::everything().restrict_inputs(ElementSet::of({1}));
   EXPECT_FALSE(picked.is_everything());
-  EXPECT_EQ(listed(picked.sources(all({2}), all({3}), {2}, {3})), Sizes{1});
-  EXPECT_TRUE(picked.reached(all({2}), ElementSet::of({0, 2}), {2}, {3}).empty());
+  EXPECT_EQ(listed(picked.sources(all({2}), all({3}), Sizes{2}, Sizes{3})), Sizes{1});
+  EXPECT_TRUE(picked.reached(all({2}), ElementSet::of({0, 2}), Sizes{2}, Sizes{3}).empty());
 }
 
 TEST(RelationTest, ViewsThatDoNotFitTheShapesSayEverything) {
   const Relation relation = Relation::product({Link{}}, {2, 2}, {4});
-  EXPECT_EQ(relation.sources(ElementSet::of({0}), all({9}), {9}, {9}), all({9}));
+  EXPECT_EQ(relation.sources(ElementSet::of({0}), all({9}), Sizes{9}, Sizes{9}), all({9}));
   Link beyond;
   beyond.in_dim = 3;
-  EXPECT_EQ(Relation::product({beyond}, {}, {}).sources(ElementSet::of({0}), all({9}), {9}, {9}), all({9}));
+  EXPECT_EQ(Relation::product({beyond}, {}, {}).sources(ElementSet::of({0}), all({9}), Sizes{9}, Sizes{9}), all({9}));
 }
 
 TEST(RelationTest, LargeSetsOfFewRunsCostNoTimeAnElement) {
@@ -75,8 +76,8 @@ TEST(RelationTest, LargeSetsOfFewRunsCostNoTimeAnElement) {
   EXPECT_EQ(row.sources(all(big), all(big), big, big), all(big));
   EXPECT_EQ(row.sources(ElementSet::range(1'500, 99'999'500), all(big), big, big),
             ElementSet::range(1'000, 100'000'000));
-  EXPECT_EQ(bias.sources(ElementSet::range(0, 99'999'999), all({1'000}), big, {1'000}), all({1'000}));
-  EXPECT_EQ(bias.reached(ElementSet::of({5, 1'007, 99'999'007}), ElementSet::of({7}), big, {1'000}),
+  EXPECT_EQ(bias.sources(ElementSet::range(0, 99'999'999), all({1'000}), big, Sizes{1'000}), all({1'000}));
+  EXPECT_EQ(bias.reached(ElementSet::of({5, 1'007, 99'999'007}), ElementSet::of({7}), big, Sizes{1'000}),
             ElementSet::of({1'007, 99'999'007}));
 }
 
@@ -96,7 +97,7 @@ TEST(RelationTest, TooMuchWorkGivesTheCandidatesMarkedCoarse) {
 TEST(RelationTest, ACoarseQuestionGetsACoarseAnswer) {
   ElementSet wanted = ElementSet::of({4});
   wanted.mark_coarse();
-  EXPECT_TRUE(Relation::box({0, Relation::kAny}).sources(wanted, all({2, 3}), {2, 3}, {2, 3}).coarse());
+  EXPECT_TRUE(Relation::box({0, Relation::kAny}).sources(wanted, all({2, 3}), Sizes{2, 3}, Sizes{2, 3}).coarse());
 }
 
 // --- against an oracle that looks at every pair of elements ---

@@ -1,7 +1,9 @@
 // What the tests of relations share.
 #pragma once
 
+#include <initializer_list>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "core/operators/relation.h"
@@ -10,13 +12,14 @@ namespace sherlorch {
 
 using Sizes = std::vector<std::int64_t>;
 
-inline std::int64_t count_of(const Sizes& sizes) {
+inline std::int64_t count_of(std::span<const std::int64_t> sizes) {
   std::int64_t count = 1;
   for (std::int64_t size : sizes) count *= size;
   return count;
 }
 
-inline ElementSet all(const Sizes& sizes) { return ElementSet::range(0, count_of(sizes)); }
+inline ElementSet all(std::span<const std::int64_t> sizes) { return ElementSet::range(0, count_of(sizes)); }
+inline ElementSet all(std::initializer_list<std::int64_t> sizes) { return all(std::span(sizes.begin(), sizes.size())); }
 
 inline Sizes listed(const ElementSet& set) {
   Sizes result;

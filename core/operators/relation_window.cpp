@@ -65,9 +65,9 @@ std::vector<Link> weight_links(const Sizes& tensor, int channel, const Sizes& we
 }
 
 Relation map_convolution(const Call& call) {
-  const Sizes* weight = call.shape("weight");
+  const auto weight = call.shape("weight");
   const Convolution conv = convolution_of(call);
-  if (weight == nullptr || weight->size() < 3 || call.out.size() + 1 < weight->size()) return call.unmapped();
+  if (!weight || weight->size() < 3 || call.out.size() + 1 < weight->size()) return call.unmapped();
   const bool batched = call.out.size() == weight->size();
   const int channel = batched ? 1 : 0;
   if (call.is("bias")) return one_dim(channel, 0);
@@ -86,10 +86,10 @@ Relation map_convolution(const Call& call) {
 
 // Returned: gradients of input, weight and bias. The engine's tensors always have the batch dimension.
 Relation map_convolution_backward(const Call& call) {
-  const Sizes* weight = call.shape("weight");
+  const auto weight = call.shape("weight");
   const Convolution conv = convolution_of(call);
   const bool from_gradient = call.is("grad_output");
-  if (weight == nullptr || weight->size() < 3) return call.unmapped();
+  if (!weight || weight->size() < 3) return call.unmapped();
   if (call.returned() == 0) {
     if (call.is("input")) return Relation::nothing();
     if (call.out.size() != weight->size()) return call.unmapped();

@@ -332,7 +332,7 @@ void BadOp::classify(OpRecord* record) {
     OutputRecord& output = record->outputs[o];
     const ElementSet wanted = output.bad.all();
     if (wanted.empty()) continue;
-    const std::vector<std::int64_t>& out_sizes = output.facts.geometry.sizes;
+    const DimArray& out_sizes = output.facts.geometry.sizes;
     ElementSet accidental;
     ElementSet from_pos = number_pos ? wanted : ElementSet();
     ElementSet from_neg = number_neg ? wanted : ElementSet();

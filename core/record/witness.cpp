@@ -52,7 +52,7 @@ OperandSample sample_slice(const CallTensor& tensor, const ElementSet& slice) {
   sample.max = -sample.min;
   const Reader read(tensor);
   std::int64_t looked = 0;
-  const std::vector<std::int64_t>& sizes = read.geometry.sizes;
+  const DimArray& sizes = read.geometry.sizes;
   const std::size_t dims = sizes.size();
   const std::int64_t rows = dims >= 2 && sizes[dims - 1] == sizes[dims - 2] ? sizes[dims - 1] : 0;  // of a matrix
   slice.for_each([&](std::int64_t i) {
