@@ -40,7 +40,7 @@ bool ElementSet::contains(std::int64_t index) const noexcept {
   return run != all.end() && run->begin <= index;
 }
 
-bool ElementSet::intersects(const ElementSet& other) const noexcept {
+bool ElementSet::share_an_element(const ElementSet& other) const noexcept {
   auto a = runs_.begin();
   auto b = other.runs_.begin();
   while (a != runs_.end() && b != other.runs_.end()) {

@@ -55,7 +55,9 @@ class ElementSet {
   std::int64_t count() const noexcept;
   std::int64_t first() const noexcept { return runs_.empty() ? -1 : runs_.front().begin; }
   bool contains(std::int64_t index) const noexcept;
-  bool intersects(const ElementSet& other) const noexcept;
+  bool intersects(const ElementSet& other) const noexcept {
+    return !runs_.empty() && !other.runs_.empty() && share_an_element(other);
+  }
   bool coarse() const noexcept { return coarse_; }
   void mark_coarse() noexcept { coarse_ = true; }
   std::span<const Run> runs() const noexcept { return runs_; }
@@ -78,6 +80,7 @@ class ElementSet {
   bool operator==(const ElementSet& other) const { return runs_ == other.runs_; }
 
  private:
+  bool share_an_element(const ElementSet& other) const noexcept;
   void append_coarse(std::int64_t begin, std::int64_t end);
   void merge_at_granularity();
 

@@ -161,9 +161,9 @@ class InlineVector {
     capacity_ = static_cast<std::uint32_t>(capacity);
   }
 
-  alignas(T) alignas(T*) std::byte bytes_[std::max(N * sizeof(T), sizeof(T*))] = {};
   std::uint32_t size_ = 0;
   std::uint32_t capacity_ = N;  // N: no block
+  alignas(T) alignas(T*) std::byte bytes_[std::max(N * sizeof(T), sizeof(T*))] = {};
 };
 
 }  // namespace sherlorch

@@ -28,7 +28,7 @@ std::vector<Step> bystanders(Graph& graph, const Target& target, const View& vie
     const auto made = std::find_if(record.outputs.begin(), record.outputs.end(),
                                    [](const OutputRecord& output) { return !output.introduced.empty(); });
     if (made == record.outputs.end()) return true;
-    Step step = steps.of_record(record, nullptr);
+    Step step = steps.of_record(record, {});
     steps.describe(made->facts, made->bad, &step);
     found.push_back(std::move(step));
     return found.size() < limit;

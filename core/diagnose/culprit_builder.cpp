@@ -123,7 +123,7 @@ Culprit CulpritBuilder::identify(const Visit& visit, const Visit** shown) const 
   }
   if (*shown == nullptr) return culprit;
   const OpRecord& record = *(*shown)->record;
-  culprit.step = steps_.of_record(record, &(*shown)->wanted);
+  culprit.step = steps_.of_record(record, (*shown)->wanted);
   for (const SiteId site : record.stack) culprit.stack.push_back(steps_.location(site));
   // A culprit inside an autograd node is the node's doing: it goes by the node's name and shows what the node gave out,
   // and operator_name tells which ATen op inside it was the first to go wrong.

@@ -92,7 +92,7 @@ std::string OriginTeller::asked_for(const OpRecord& record) const {
     const StorageLabel label = steps_.label(maker->outputs[0].facts, maker->seq);
     return std::string(kind) + " of " + (label.name.empty() ? "a mask from before the trace" : label.name);
   }
-  Step step = steps_.of_record(*maker, nullptr);
+  Step step = steps_.of_record(*maker, {});
   if (step.op_name == "lift_fresh") step.op_name = "a literal";  // what torch.tensor() does last
   return std::string(kind) + " of " + op_in_short(step);
 }

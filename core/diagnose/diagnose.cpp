@@ -82,7 +82,7 @@ class Builder {
     if (via_ != nullptr) {
       step = steps_.of_view(*via_, target_.bad);
     } else if (writer != nullptr && view_.visible(writer->seq)) {
-      step = steps_.of_record(*writer, nullptr);
+      step = steps_.of_record(*writer, {});
     }
     if (step.op_name.empty()) step.op_name = "tensor";
     steps_.describe(target_.facts, target_.bad, &step);
@@ -113,7 +113,7 @@ class Builder {
   }
 
   void add_deliberate(const Visit& visit) {
-    Step step = steps_.of_record(*visit.record, &visit.wanted);
+    Step step = steps_.of_record(*visit.record, visit.wanted);
     if (step.op_name.empty()) {
       const StorageLabel label = steps_.label(visit.record->outputs[0].facts, visit.record->seq);
       step.op_name = label.name.empty() ? "input" : label.name;
@@ -127,7 +127,7 @@ class Builder {
   // The target itself holds an origin's values, and no op of its history has read them.
   void add_unread(const OpRecord& record, Culprit culprit) {
     if (record.op != 0 && view_.visible(record.seq)) {
-      culprit.step = steps_.of_record(record, nullptr);
+      culprit.step = steps_.of_record(record, {});
     } else if (!first_reader(&culprit.step)) {
       culprit.step = diagnosis_.target;
       culprit.step.op_name = origin_name(culprit.origin);

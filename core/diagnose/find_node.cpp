@@ -29,7 +29,7 @@ bool find_node(Graph& graph, const Target& target, const View& view, Step* step)
     const bool is_view = found != nullptr && (writer == nullptr || found->seq > writer->seq);
     if (!is_view) found = writer;
     if (found != nullptr && found->kind != OpKind::kOrigin && view.visible(found->seq)) {
-      *step = is_view ? steps.of_view(*found, target.bad) : steps.of_record(*found, nullptr);
+      *step = is_view ? steps.of_view(*found, target.bad) : steps.of_record(*found, {});
       steps.describe(target.facts, target.bad, step);
       return true;
     }

@@ -54,7 +54,7 @@ void PathBuilder::build(const Visit& first, const PathEnd& end, Culprit* culprit
       path.back().folded += 1 + visit.folded;
       continue;
     }
-    Step step = k == 0 ? culprit->step : steps_.of_record(*visit.record, &visit.wanted);
+    Step step = k == 0 ? culprit->step : steps_.of_record(*visit.record, visit.wanted);
     if (k == 1) std::replace(step.parents.begin(), step.parents.end(), hops[0]->record->seq, culprit->step.seq);
     const OutputRecord& output = visit.record->outputs[visit.shown_output()];
     const Geometry& geometry = output.facts.geometry;

@@ -82,7 +82,7 @@ void StepBuilder::describe(const TensorFacts& facts, const BadElements& bad, Ste
   step->counts = counts_of(bad, facts.geometry);
 }
 
-Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet>* wanted) const {
+Step StepBuilder::of_record(const OpRecord& record, std::span<const ElementSet> wanted) const {
   Step step;
   step.seq = record.seq;
   if (record.op != 0) name(record.op, &step);
@@ -97,9 +97,7 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
   }
   step.thread_name = view_.thread_text(record.thread);
   std::size_t shown = 0;
-  if (wanted != nullptr) {
-    while (shown + 1 < wanted->size() && (*wanted)[shown].empty()) ++shown;
-  }
+  while (shown + 1 < wanted.size() && wanted[shown].empty()) ++shown;
   if (shown < record.outputs.size()) {
     const TensorFacts& facts = record.outputs[shown].facts;
     describe(facts, record.outputs[shown].bad, &step);
@@ -114,7 +112,7 @@ Step StepBuilder::of_record(const OpRecord& record, const std::vector<ElementSet
 }
 
 Step StepBuilder::of_view(const OpRecord& record, const BadElements& bad) const {
-  Step step = of_record(record, nullptr);
+  Step step = of_record(record, {});
   describe(record.outputs.front().facts, bad, &step);
   step.inherited = !view_.scans_views;
   return step;

@@ -1,6 +1,8 @@
 // Turns records and flight-recorder entries into the steps that reports show.
 #pragma once
 
+#include <span>
+
 #include "core/diagnose/diagnose.h"
 #include "core/diagnose/trace_back.h"
 
@@ -10,8 +12,9 @@ class StepBuilder {
  public:
   StepBuilder(const Graph& graph, const View& view) : graph_(graph), view_(view) {}
 
-  // Of the output whose elements matter most (the first with wanted elements; the first one if `wanted` is null).
-  Step of_record(const OpRecord& record, const std::vector<ElementSet>* wanted) const;
+  // Of the output whose elements matter most: the first with wanted elements; the first one if `wanted`, one set an
+  // output, is empty.
+  Step of_record(const OpRecord& record, std::span<const ElementSet> wanted) const;
   // A view of `geometry`, which holds these bad elements.
   Step of_view(const OpRecord& record, const BadElements& bad) const;
   Step of_flight(const FlightHeader& op) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <queue>
 #include <utility>
 
@@ -21,38 +21,57 @@ struct Older {
   }
 };
 
-// From a record to its visit. Open addressing: a history may be 100,000 records long, and a node a record would take
-// most of the time.
-class VisitTable {
+// Asks the memory for records before the walk needs them. From a record to the one that wrote its input it is several
+// loads, each of which waits for the one before; but in a long history that writer is nearly always the record that was
+// made before it, and those can be asked for beforehand. It only ever costs time.
+class Lookahead {
  public:
-  explicit VisitTable(std::deque<Visit>& visits) : visits_(visits), slots_(64, nullptr) {}
-
-  // The visit of this record, and whether it is new.
-  std::pair<Visit*, bool> find_or_add(OpRecord* record) {
-    if (2 * (visits_.size() + 1) > slots_.size()) grow();
-    Visit*& slot = slot_of(record);
-    if (slot != nullptr) return {slot, false};
-    slot = &visits_.emplace_back();
-    slot->record = record;
-    return {slot, true};
+  // The walk is at this record.
+  void follow(const OpRecord& at) {
+    const bool dense = last_ != nullptr && OpStore::older(*last_) == &at;
+    last_ = &at;
+    if (edges_ == nullptr || edges_->seq >= at.seq) {  // the walk has overtaken it
+      if (!dense) return;
+      edges_ = older(&at);
+      parts_ = older(edges_);
+      whole_ = older(parts_);
+    }
+    edges_ = parts_;
+    parts_ = whole_;
+    whole_ = older(whole_);
+    if (edges_ != nullptr) fetch_edges(*edges_);
+    if (parts_ != nullptr) fetch_parts(*parts_);
+    if (whole_ != nullptr) fetch(whole_, sizeof(OpRecord) / 2);
   }
 
  private:
-  Visit*& slot_of(const OpRecord* record) {
-    const std::size_t mask = slots_.size() - 1;
-    // Fibonacci hashing; the lowest bits of an address are always zero.
-    std::size_t at = (((reinterpret_cast<std::uintptr_t>(record) >> 4) * 0x9e3779b97f4a7c15ULL) >> 20) & mask;
-    while (slots_[at] != nullptr && slots_[at]->record != record) at = (at + 1) & mask;
-    return slots_[at];
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kMostInputs = 4;
+
+  // `bytes` of what the walk reads of it.
+  static void fetch(const void* first, std::size_t bytes) {
+    const char* byte = static_cast<const char*>(first);
+    for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(byte + at);
+    __builtin_prefetch(byte + bytes - 1);
+  }
+  static void fetch_parts(const OpRecord& record) {
+    for (std::size_t i = 0; i < std::min(record.inputs.size(), kMostInputs); ++i) {
+      fetch(&record.inputs[i], sizeof(InputRecord) - sizeof(BadElements));
+    }
+    if (!record.outputs.empty()) fetch(&record.outputs[0], sizeof(OutputRecord) - sizeof(ElementSet));
+  }
+  static void fetch_edges(const OpRecord& record) {
+    for (std::size_t i = 0; i < std::min(record.inputs.size(), kMostInputs); ++i) {
+      if (!record.inputs[i].edges.empty()) fetch(&record.inputs[i].edges[0], sizeof(ReadEdge));
+    }
   }
 
-  void grow() {
-    slots_.assign(2 * slots_.size(), nullptr);
-    for (Visit& visit : visits_) slot_of(visit.record) = &visit;
-  }
+  static const OpRecord* older(const OpRecord* record) { return record == nullptr ? nullptr : OpStore::older(*record); }
 
-  std::deque<Visit>& visits_;
-  std::vector<Visit*> slots_;  // a power of two of them, at most half of them taken
+  const OpRecord* last_ = nullptr;
+  const OpRecord* edges_ = nullptr;  // the record whose edges are asked for; null: none
+  const OpRecord* parts_ = nullptr;  // made before it: its inputs and outputs
+  const OpRecord* whole_ = nullptr;  // made before that: itself
 };
 
 Kinds kinds_of(const Visit& visit) {
@@ -84,8 +103,9 @@ Doubts doubts_of(const Visit& visit) {
 
 class Walk {
  public:
-  Walk(const Graph& graph, const std::function<bool(OpSeq)>& visible)
-      : graph_(graph), visible_(visible), table_(history_.visits) {}
+  Walk(const Graph& graph, const std::function<bool(OpSeq)>& visible) : graph_(graph), visible_(visible) {
+    history_.visits.reserve(graph.store.size());  // so that no visit moves
+  }
 
   History run(const TargetRead& target) {
     for (const ReadEdge& edge : target.edges) reach(edge, target.geometry, edge.elements, nullptr, 0, true);
@@ -105,12 +125,9 @@ class Walk {
   void reach(const ReadEdge& edge, const Geometry& input, const ElementSet& elements, const Visit* reader,
              std::size_t reader_input, bool accidental) {
     if (elements.empty()) return;
-    const auto [visit, added] = table_.find_or_add(edge.writer);
+    const auto [visit, added] = visit_of(edge.writer);
     const std::uint32_t distance = reader == nullptr ? 0 : reader->distance + 1;
-    if (added) {
-      visit->wanted.resize(edge.writer->outputs.size());
-      queue_.push(visit);
-    }
+    if (added) queue_.push(visit);
     if (added || (accidental && (!visit->accidental || distance < visit->distance))) {
       visit->distance = distance;
       visit->next = reader;
@@ -120,13 +137,44 @@ class Walk {
     visit->accidental |= accidental;
     if (reader != nullptr) visit->first_reader = reader;  // readers come newest first
     const bool scalar = reader != nullptr && reader->record->inputs[reader_input].scalar;
-    ElementSet theirs = scalar ? edge.writer->outputs[edge.output].bad.all() : writer_elements(edge, input, elements);
     ElementSet& wanted = visit->wanted[edge.output];
-    wanted = wanted.empty() ? std::move(theirs) : set_union(wanted, theirs);
+    if (scalar) {
+      add(edge.writer->outputs[edge.output].bad.all(), &wanted);
+    } else if (same_elements(edge, input)) {
+      add(elements, &wanted);
+    } else {
+      add(writer_elements(edge, input, elements), &wanted);
+    }
+  }
+
+  static void add(const ElementSet& more, ElementSet* set) {
+    if (set->empty()) {
+      *set = more;
+    } else if (*set != more || more.coarse() != set->coarse()) {
+      *set = set_union(*set, more);
+    }
+  }
+
+  // The visit of this record, and whether it is new.
+  std::pair<Visit*, bool> visit_of(OpRecord* record) {
+    std::vector<Visit>& visits = history_.visits;
+    const std::size_t known = record->walk_entry;
+    if (known < visits.size() && visits[known].record == record) return {&visits[known], false};
+    record->walk_entry = static_cast<std::uint32_t>(visits.size());
+    return {&visits.emplace_back(record), true};
+  }
+
+  const MappedOperator& operator_of(OperatorId id) {
+    if (id >= operators_.size()) operators_.resize(id + 1);
+    if (operators_[id] == nullptr) {
+      operators_[id] = std::make_unique<MappedOperator>(graph_.tables.operators.get(id));
+    }
+    return *operators_[id];
   }
 
   void step(Visit* visit) {
     const OpRecord& record = *visit->record;
+    lookahead_.follow(record);
     visit->kinds = kinds_of(*visit);
     visit->doubts = doubts_of(*visit);
     if (record.kind == OpKind::kOrigin || !visible_(record.seq)) {
@@ -137,7 +185,7 @@ class Walk {
       (bad ? history_.culprits : history_.deliberate).push_back(visit);
       return;
     }
-    const OperatorInfo& op = graph_.tables.operators.get(record.op);
+    const MappedOperator& op = operator_of(record.op);
     bool culprit = false;
     bool asked = false;
     for (std::size_t o = 0; o < record.outputs.size(); ++o) {
@@ -159,7 +207,7 @@ class Walk {
     if (record.unmapped) ++history_.unmapped;
   }
 
-  void carry(Visit* visit, const OperatorInfo& op, std::size_t o, const ElementSet& accidental,
+  void carry(Visit* visit, const MappedOperator& op, std::size_t o, const ElementSet& accidental,
              const ElementSet& deliberate) {
     const OpRecord& record = *visit->record;
     const DimArray& out_sizes = record.outputs[o].facts.geometry.sizes;
@@ -171,8 +219,19 @@ class Walk {
         for (const ReadEdge& edge : input.edges) reach(edge, geometry, edge.elements, visit, i, !accidental.empty());
         continue;
       }
+      if (input.deliberate.empty() && op.surely_identity(record, o, i)) {  // the usual case, without temporaries
+        if (accidental.empty()) continue;
+        for (const ReadEdge& edge : input.edges) {
+          if (edge.elements == accidental && edge.elements.coarse() == accidental.coarse()) {
+            reach(edge, geometry, edge.elements, visit, i, true);
+          } else {
+            reach(edge, geometry, set_intersection(accidental, edge.elements), visit, i, true);
+          }
+        }
+        continue;
+      }
       bool mapped = true;
-      const Relation relation = relate(op, record, o, i, &mapped);
+      const Relation relation = op.relate(record, o, i, &mapped);
       if (relation.is_nothing()) continue;
       for (const ReadEdge& edge : input.edges) {
         if (!accidental.empty()) {
@@ -191,7 +250,8 @@ class Walk {
   const Graph& graph_;
   const std::function<bool(OpSeq)>& visible_;
   History history_;
-  VisitTable table_;
+  Lookahead lookahead_;
+  std::vector<std::unique_ptr<MappedOperator>> operators_;  // by id; null where none has been met
   std::priority_queue<Visit*, std::vector<Visit*>, Older> queue_;
 };
 

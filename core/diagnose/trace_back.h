@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -25,13 +25,33 @@ struct Doubts {
   bool number = false;         // the value was a Python number for a while
 };
 
+// One set an output. That of a single one, as most ops have it, takes no block of its own.
+class WantedElements {
+ public:
+  explicit WantedElements(std::size_t outputs)
+      : size_(outputs), more_(outputs > 1 ? std::make_unique<ElementSet[]>(outputs) : nullptr) {}
+
+  std::size_t size() const noexcept { return size_; }
+  ElementSet& operator[](std::size_t output) noexcept { return more_ == nullptr ? one_ : more_[output]; }
+  const ElementSet& operator[](std::size_t output) const noexcept { return begin()[output]; }
+  const ElementSet* begin() const noexcept { return more_ == nullptr ? &one_ : more_.get(); }
+  const ElementSet* end() const noexcept { return begin() + size_; }
+
+ private:
+  std::size_t size_;
+  ElementSet one_;
+  std::unique_ptr<ElementSet[]> more_;
+};
+
 // One record in the history of the target.
 struct Visit {
-  OpRecord* record = nullptr;
-  std::vector<ElementSet> wanted;  // per output: the elements that reach the target
-  const Visit* next = nullptr;     // the op that read it on the shortest way to the target; null: the target itself
-  std::size_t next_input = 0;      // by which of its inputs
-  std::uint64_t folded = 0;        // ops that were let go between it and `next`
+  explicit Visit(OpRecord* visited) : record(visited), wanted(visited->outputs.size()) {}
+
+  OpRecord* record;
+  WantedElements wanted;        // the elements that reach the target
+  const Visit* next = nullptr;  // the op that read it on the shortest way to the target; null: the target itself
+  std::size_t next_input = 0;   // by which of its inputs
+  std::uint64_t folded = 0;     // ops that were let go between it and `next`
   const Visit* first_reader = nullptr;  // the earliest op in the history that read it; null: only the target does
   std::uint32_t distance = 0;           // ops between it and the target
   bool accidental = false;              // some of it reaches the target other than as an infinity that was asked for
@@ -47,7 +67,7 @@ struct Visit {
 };
 
 struct History {
-  std::deque<Visit> visits;      // of all records, in the order in which they were met
+  std::vector<Visit> visits;     // of all records, in the order in which they were met
   std::vector<Visit*> culprits;  // introduced something that reaches the target, or an origin; in the order they ran
   // Fills and masks whose infinities reach the target, or the culprit that made something else of them.
   std::vector<Visit*> deliberate;

@@ -34,12 +34,12 @@ inline BadElements intersect(const BadElements& bad, const ElementSet& set) {
 struct TensorFacts {
   std::uint16_t arg = 0;         // index of the schema's argument (of the return value, for an output that is none)
   std::uint16_t list_index = 0;  // position inside a list argument
-  StorageKey storage = 0;
-  Geometry geometry;  // item_size, sizes and strides as the op saw them
   DType dtype = DType::kOther;
   std::uint8_t scalar_type = 0;  // c10::ScalarType, for the name of types that cannot be non-finite
   bool is_parameter = false;     // a leaf that requires grad
   bool written_arg = false;      // outputs: `arg` is the schema argument written, not the index of a return value
+  StorageKey storage = 0;
+  Geometry geometry;  // item_size, sizes and strides as the op saw them
   // The values of an index, mask or other integer operand that decides where elements go (row-major; bool as 0/1);
   // empty where the operator has no use for them or there were more than kMaxIndexValues.
   std::vector<std::int64_t> integer_values;
@@ -67,23 +67,25 @@ struct ReadEdge {
   std::uint64_t folded = 0;    // ops between the two that were let go to keep the history within its cap
 };
 
+// In this and what follows, what a walk over a long history reads comes first: its time is that of the memory it
+// touches.
 struct InputRecord {
-  TensorFacts facts;
-  BadElements bad;              // what of this input was non-finite when it was read
-  ElementSet deliberate;        // those of them that are infinities the program asked for
-  std::vector<ReadEdge> edges;  // who wrote that; disjoint; together they cover `bad`
+  std::vector<ReadEdge> edges;  // who wrote what of it was bad; disjoint; together they cover `bad`
   OpRecord* via = nullptr;      // the view op through which it was read, if any; held by a reference count
   bool overwritten = false;     // an in-place op wrote over it; `bad` is then what the shadow knew
   bool scalar = false;          // a Python number that had been taken out of a tensor with item(); no geometry
+  ElementSet deliberate;        // those of the bad elements that are infinities the program asked for
+  TensorFacts facts;
+  BadElements bad;  // what of this input was non-finite when it was read
 };
 
 struct OutputRecord {
-  TensorFacts facts;
-  BadElements bad;        // what of it was non-finite when it had been written
   ElementSet introduced;  // bad elements that this op made: out of finite values, or out of deliberate infinities alone
-  ElementSet converted;   // the part of `introduced` that was made out of deliberate infinities
   ElementSet deliberate;  // infinities that the program asked for, here or before, unchanged in kind
-  float largest = 0;      // largest magnitude seen by the scan
+  BadElements bad;        // what of it was non-finite when it had been written
+  TensorFacts facts;
+  ElementSet converted;  // the part of `introduced` that was made out of deliberate infinities
+  float largest = 0;     // largest magnitude seen by the scan
 };
 
 // What was read off the operands of a culprit while it was still on the stack.
@@ -121,6 +123,11 @@ enum class OpKind : std::uint8_t {
 enum class OriginKind : std::uint8_t { kNone, kInput, kConstant, kUninitialized, kExternal };
 
 class OpRecord {
+  friend class OpStore;
+  OpRecord* older_ = nullptr;  // all records, in the order in which they were made
+  OpRecord* newer_ = nullptr;
+  std::uint32_t references_ = 0;
+
  public:
   OpSeq seq = 0;
   OperatorId op = 0;
@@ -134,6 +141,13 @@ class OpRecord {
   bool reinterpreted = false;  // wrote these bytes as another dtype; inputs and numbers are not kept
   bool unmapped = false;       // it has bad inputs and no element map: every output element was taken to depend on all
 
+  // For who walks over the records under the graph's lock: where it keeps what it knows of this one. What another walk
+  // has left here is still there, so a walk checks that its entry is of this record.
+  std::uint32_t walk_entry = 0;
+
+  std::vector<InputRecord> inputs;
+  std::vector<OutputRecord> outputs;
+
   // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
   std::uint32_t autograd_node = 0;  // string id; 0: none
   bool engine_work = false;         // between nodes: hooks, fan-out additions, undone broadcasts
@@ -142,8 +156,6 @@ class OpRecord {
   OpSeq forward_seq = 0;
   TensorKey gradient_of;  // the parameter into whose gradient it put its output
 
-  std::vector<InputRecord> inputs;
-  std::vector<OutputRecord> outputs;
   std::vector<ScalarArg> args;
   std::vector<SiteId> stack;  // outermost first; only for ops that introduced something
   std::vector<WitnessSample> witness;
@@ -157,12 +169,6 @@ class OpRecord {
     }
     return false;
   }
-
- private:
-  friend class OpStore;
-  std::uint32_t references_ = 0;
-  OpRecord* older_ = nullptr;  // all records, in the order in which they were made
-  OpRecord* newer_ = nullptr;
 };
 
 }  // namespace sherlorch

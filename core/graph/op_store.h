@@ -32,6 +32,8 @@ class OpStore {
     while (record != nullptr && (record->seq != seq || record->kind != OpKind::kOp)) record = record->older_;
     return record;
   }
+  // The record that was taken in before this one; null if it is the oldest.
+  static const OpRecord* older(const OpRecord& record) noexcept { return record.older_; }
   // The newest record of an op (not a view, not an origin); null if there is none.
   const OpRecord* newest_op() const noexcept {
     const OpRecord* record = newest_;

@@ -18,6 +18,10 @@
 
 namespace sherlorch {
 
+namespace maps {
+class Call;
+}
+
 // One dimension of an output tied to one dimension of an input: which coordinates go together.
 //
 //   kSame     c with c
@@ -102,6 +106,22 @@ class Relation {
 // The relation between output `output` and input `input` of this op call. `mapped` (may be null) tells whether the
 // operator has a map (false: everything() was returned for want of one, which the report counts).
 Relation relate(const OperatorInfo& op, const OpRecord& record, std::size_t output, std::size_t input, bool* mapped);
+
+// An operator with its map looked up once, for who asks for many calls of few operators. Refers to the operator.
+class MappedOperator {
+ public:
+  explicit MappedOperator(const OperatorInfo& op);
+  // As relate().
+  Relation relate(const OpRecord& record, std::size_t output, std::size_t input, bool* mapped) const;
+  // True if relate() says identity() and that it is mapped, for what costs next to nothing: an elementwise operator and
+  // two tensors of one shape. False says nothing.
+  bool surely_identity(const OpRecord& record, std::size_t output, std::size_t input) const noexcept;
+
+ private:
+  const OperatorInfo* op_;
+  Relation (*handler_)(const maps::Call&);  // null: none
+  bool rewrites_ = false;                   // its name says that it reads what it writes: "add_"
+};
 
 // True if the operator's map needs the values of this integer or bool argument (index, mask, ...), so that the recorder
 // keeps them.

@@ -58,32 +58,40 @@ bool reads_written_arguments(std::string_view name) {
 
 }  // namespace
 
-Relation relate(const OperatorInfo& op, const OpRecord& record, std::size_t output, std::size_t input, bool* mapped) {
+MappedOperator::MappedOperator(const OperatorInfo& op)
+    : op_(&op), handler_(find_map(op).handler), rewrites_(op.name.ends_with('_')) {}
+
+// The commonest call by far, without looking at its arguments.
+bool MappedOperator::surely_identity(const OpRecord& record, std::size_t output, std::size_t input) const noexcept {
+  if (handler_ != &maps::pointwise || record.inputs[input].scalar) return false;
+  const TensorFacts& in = record.inputs[input].facts;
+  return in.geometry.sizes == record.outputs[output].facts.geometry.sizes &&
+         (rewrites_ || in.arg >= op_->arguments.size() || !op_->arguments[in.arg].is_written);
+}
+
+Relation MappedOperator::relate(const OpRecord& record, std::size_t output, std::size_t input, bool* mapped) const {
   if (mapped != nullptr) *mapped = true;
   if (output >= record.outputs.size() || input >= record.inputs.size()) return Relation::nothing();
   if (record.inputs[input].scalar) return Relation::everything();
-  const Found found = find_map(op);
+  if (surely_identity(record, output, input)) return Relation::identity();
+  const OperatorInfo& op = *op_;
   const TensorFacts& in = record.inputs[input].facts;
-  const TensorFacts& out = record.outputs[output].facts;
-  // The commonest call by far, without looking at its arguments.
-  if (found.handler == &maps::pointwise && in.geometry.sizes == out.geometry.sizes &&
-      (in.arg >= op.arguments.size() || !op.arguments[in.arg].is_written || op.name.ends_with('_'))) {
-    return Relation::identity();
-  }
   const maps::Call call(op, record, output, input);
   if (in.arg < op.arguments.size() && op.arguments[in.arg].is_written && !reads_written_arguments(call.name)) {
     return Relation::nothing();
   }
-  Relation relation = found.handler != nullptr ? found.handler(call)
-                      : call.is_view()         ? maps::by_memory(call)
-                                               : call.unmapped();
+  Relation relation = handler_ != nullptr ? handler_(call) : call.is_view() ? maps::by_memory(call) : call.unmapped();
   // A call of a known view that its map does not understand may still be read off the memory.
-  if (!call.mapped && found.handler != nullptr && call.is_view()) {
+  if (!call.mapped && handler_ != nullptr && call.is_view()) {
     call.mapped = true;
     relation = maps::by_memory(call);
   }
   if (mapped != nullptr) *mapped = call.mapped;
   return relation;
+}
+
+Relation relate(const OperatorInfo& op, const OpRecord& record, std::size_t output, std::size_t input, bool* mapped) {
+  return MappedOperator(op).relate(record, output, input, mapped);
 }
 
 bool needs_integer_values(const OperatorInfo& op, std::size_t arg) noexcept {
