@@ -60,7 +60,11 @@ Timeline timeline(const Graph& graph, const View& view, std::size_t limit) {
   ForwardPlaces forward(graph.flight);
   Timeline result;
   if (limit == 0) return result;
-  graph.flight.backwards(first_ticket(graph, view), graph.flight.end(), [&](const FlightOp& op) {
+  const OpSeq begin = first_ticket(graph, view);
+  const OpSeq end = graph.flight.end();
+  // One block: what a growing vector takes and copies on the way cost more than reading the ops.
+  if (begin < end) result.steps.reserve(std::min<std::size_t>(limit, end - begin));
+  graph.flight.backwards(begin, end, [&](const FlightOp& op) {
     if (!view.visible(op.seq)) return true;
     FlightStep step;
     step.seq = op.seq;
