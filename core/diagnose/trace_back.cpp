@@ -131,7 +131,7 @@ class Walk {
     if (added || (accidental && (!visit->accidental || distance < visit->distance))) {
       visit->distance = distance;
       visit->next = reader;
-      visit->next_input = reader_input;
+      visit->next_input = static_cast<std::uint32_t>(reader_input);
       visit->folded = reader == nullptr ? 0 : edge.folded;
     }
     visit->accidental |= accidental;

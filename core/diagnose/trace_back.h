@@ -21,38 +21,38 @@ struct Kinds {
 // What lies between a record and the target that takes the certainty away.
 struct Doubts {
   std::uint64_t folded = 0;    // ops that were let go, and with them which elements they read
-  std::uint64_t unmapped = 0;  // ops without an element map that read good elements beside the bad ones
+  std::uint32_t unmapped = 0;  // ops without an element map that read good elements beside the bad ones
   bool number = false;         // the value was a Python number for a while
 };
 
-// One set an output. That of a single one, as most ops have it, takes no block of its own.
+// One set an output, of which there is at least one. That of a single one, as most ops have it, takes no block of its
+// own.
 class WantedElements {
  public:
   explicit WantedElements(std::size_t outputs)
-      : size_(outputs), more_(outputs > 1 ? std::make_unique<ElementSet[]>(outputs) : nullptr) {}
+      : all_(outputs > 1 ? std::make_unique<std::vector<ElementSet>>(outputs) : nullptr) {}
 
-  std::size_t size() const noexcept { return size_; }
-  ElementSet& operator[](std::size_t output) noexcept { return more_ == nullptr ? one_ : more_[output]; }
+  std::size_t size() const noexcept { return all_ == nullptr ? 1 : all_->size(); }
+  ElementSet& operator[](std::size_t output) noexcept { return all_ == nullptr ? one_ : (*all_)[output]; }
   const ElementSet& operator[](std::size_t output) const noexcept { return begin()[output]; }
-  const ElementSet* begin() const noexcept { return more_ == nullptr ? &one_ : more_.get(); }
-  const ElementSet* end() const noexcept { return begin() + size_; }
+  const ElementSet* begin() const noexcept { return all_ == nullptr ? &one_ : all_->data(); }
+  const ElementSet* end() const noexcept { return begin() + size(); }
 
  private:
-  std::size_t size_;
   ElementSet one_;
-  std::unique_ptr<ElementSet[]> more_;
+  std::unique_ptr<std::vector<ElementSet>> all_;  // null: there is one
 };
 
-// One record in the history of the target.
+// One record in the history of the target. Of a long one there are many, and pages that were never touched are dear.
 struct Visit {
   explicit Visit(OpRecord* visited) : record(visited), wanted(visited->outputs.size()) {}
 
   OpRecord* record;
   WantedElements wanted;        // the elements that reach the target
   const Visit* next = nullptr;  // the op that read it on the shortest way to the target; null: the target itself
-  std::size_t next_input = 0;   // by which of its inputs
-  std::uint64_t folded = 0;     // ops that were let go between it and `next`
   const Visit* first_reader = nullptr;  // the earliest op in the history that read it; null: only the target does
+  std::uint64_t folded = 0;             // ops that were let go between it and `next`
+  std::uint32_t next_input = 0;         // by which of its inputs `next` read it
   std::uint32_t distance = 0;           // ops between it and the target
   bool accidental = false;              // some of it reaches the target other than as an infinity that was asked for
   Kinds kinds;                          // of all wanted elements
