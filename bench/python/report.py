@@ -135,6 +135,10 @@ def lines(measured: Measured) -> list[Line]:
         ("diagnose_chain", "diagnose in 100,000 bad ops, one bad operand each"),
     ):
         table.append(Line(label, 50, "ms", measured.take(case, 100_000, value)))
+    for part, label in (("text", "the text of the report on the latter, 2,000 ops of its path"), ("nodes", "its nodes")):
+        table.append(
+            Line(f"{label}, when asked for", None, "ms", measured.take(f"diagnose_chain_{part}", 100_000, value))
+        )
     few, many = (measured.take("partial_writes", rows, added) for rows in (10, 10_000))
     table.append(
         Line(
