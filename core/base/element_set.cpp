@@ -1,6 +1,7 @@
 #include "core/base/element_set.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sherlorch {
 namespace {
@@ -53,6 +54,21 @@ bool ElementSet::share_an_element(const ElementSet& other) const noexcept {
     }
   }
   return false;
+}
+
+void ElementSet::append_edges(std::span<const std::int64_t> edges) {
+  if (!edges.empty() && !runs_.empty() && edges[0] <= runs_.back().end) {
+    runs_.back().end = edges[1];
+    edges = edges.subspan(2);
+  }
+  const std::size_t size = runs_.size();
+  if (shift_ == 0 && size + edges.size() / 2 <= kMaxRuns) {
+    runs_.resize(size + edges.size() / 2);
+    static_assert(sizeof(Run) == 2 * sizeof(std::int64_t));
+    if (!edges.empty()) std::memcpy(static_cast<void*>(runs_.data() + size), edges.data(), edges.size_bytes());
+    return;
+  }
+  for (std::size_t i = 0; i < edges.size(); i += 2) append(edges[i], edges[i + 1]);
 }
 
 void ElementSet::remove(std::int64_t begin, std::int64_t end) {

@@ -45,6 +45,9 @@ class ElementSet {
       append_coarse(begin, end);
     }
   }
+  // The same for many runs at once, which costs little more than copying them. `edges` is where they begin and end in
+  // turn. REQUIRES: as for append(), and each edge is larger than the one before it; their number is even.
+  void append_edges(std::span<const std::int64_t> edges);
   // Takes [begin, end) out. Finding it is O(log n), closing the gap moves the runs behind it. A set that is full stays
   // as it is where a run would have to be split.
   void remove(std::int64_t begin, std::int64_t end);

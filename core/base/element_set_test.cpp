@@ -50,6 +50,31 @@ TEST(ElementSetTest, AppendMergesAdjacentRuns) {
   EXPECT_FALSE(set.coarse());
 }
 
+TEST(ElementSetTest, AppendingEdgesIsAppendingTheirRuns) {
+  std::mt19937 random(3);
+  for (const bool full : {false, true}) {
+    ElementSet one_by_one;
+    ElementSet at_once;
+    std::int64_t at = 0;
+    // The second round passes the bound within a batch and goes on in a coarse set.
+    for (int batch = 0; batch < (full ? 400 : 20); ++batch) {
+      std::vector<std::int64_t> edges;
+      for (unsigned i = random() % (full ? 1000 : 5); i > 0; --i) {
+        // The first of a batch may begin where the one before it ended.
+        if (!edges.empty() || random() % 2 == 0) at += 1 + static_cast<std::int64_t>(random() % 9);
+        edges.push_back(at);
+        edges.push_back(at += 1 + static_cast<std::int64_t>(random() % 9));
+        one_by_one.append(edges[edges.size() - 2], edges.back());
+      }
+      at_once.append_edges(edges);
+      ASSERT_EQ(at_once, one_by_one);
+      ASSERT_EQ(at_once.coarse(), one_by_one.coarse());
+    }
+    expect_well_formed(at_once);
+    EXPECT_EQ(at_once.coarse(), full);
+  }
+}
+
 TEST(ElementSetTest, RemoveIsTheDifferenceWithARun) {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {

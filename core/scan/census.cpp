@@ -104,7 +104,8 @@ class RowReader {
   }
 
  private:
-  static constexpr std::int64_t kCapacity = CensusCollector::kChunk;
+  // Chosen: enough to make up for the call, few enough that they stay in L1.
+  static constexpr std::int64_t kCapacity = 1024;
 
   void read_row(const unsigned char* data, Dim row) {
     if (row.stride == item_size_ && row.size >= kDirectRow) {
@@ -154,6 +155,7 @@ Census take_census(const void* data, std::span<const std::int64_t> sizes, std::s
   scan::RowReader reader(collector, item_size);
   reader.read(static_cast<const unsigned char*>(data), base.dims);
   reader.flush();
+  collector.finish();
   for (const scan::Repeat& repeat : base.repeats) {
     scan::apply(repeat, census.nan, census.first_nan, census.nan_at);
     scan::apply(repeat, census.pos_inf, census.first_pos_inf, census.pos_inf_at);

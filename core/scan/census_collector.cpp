@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace sherlorch::scan {
 namespace {
@@ -28,95 +29,94 @@ bool CensusCollector::finite(const unsigned char* data, std::size_t count) const
 void CensusCollector::take(const unsigned char* data, std::size_t count) {
   const std::size_t item_size = std::size_t{format_.part_size} * format_.parts;
   const std::size_t step = kStepBytes / item_size;
-  std::size_t known_bad = 0;  // elements ahead that failed the fast pass
   while (count > 0) {
-    std::size_t taken = std::min(count, step);
-    if (!expect_bad_ && known_bad == 0) {
-      if (finite(data, taken)) {
-        next_ += static_cast<std::int64_t>(taken);
-      } else {
-        known_bad = taken;
-        taken = 0;
-      }
-    } else if (!take_if_uniform(data, taken)) {
-      taken = std::min(count, kChunk);
-      take_chunk(data, taken);
+    const std::size_t taken = std::min(count, step);
+    if (!expect_bad_ && finite(data, taken)) {
+      close_all();
+      next_ += static_cast<std::int64_t>(taken);
+    } else {
+      take_bad(data, taken);
     }
     data += taken * item_size;
     count -= taken;
-    known_bad -= std::min(known_bad, taken);
+  }
+}
+
+void CensusCollector::take_bad(const unsigned char* data, std::size_t count) {
+  const std::size_t item_size = std::size_t{format_.part_size} * format_.parts;
+  const std::size_t word = 64 / format_.parts;
+  while (count > 0 && !take_if_uniform(data, count)) {
+    // Whole words, or what is left of one.
+    std::size_t taken = std::min(count, kMaxWords * word);
+    if (taken > word) taken -= taken % word;
+    take_chunk(data, taken);
+    data += taken * item_size;
+    count -= taken;
   }
 }
 
 bool CensusCollector::take_if_uniform(const unsigned char* data, std::size_t count) {
-  Tally* tally = nullptr;
-  switch (uniform(data, count * format_.parts, format_)) {
-    case Uniform::kNo:
-      return false;
-    case Uniform::kNan:
-      tally = &nan_tally_;
-      break;
-    case Uniform::kPosInf:
-      tally = &pos_inf_tally_;
-      break;
-    case Uniform::kNegInf:
-      tally = &neg_inf_tally_;
-      break;
-  }
-  tally->add(next_, next_ + static_cast<std::int64_t>(count));
+  const Uniform what = uniform(data, count * format_.parts, format_);
+  if (what == Uniform::kNo) return false;
+  const auto tell = [&](Tally& tally, bool all) { all ? tally.take_all(count, next_) : tally.close(next_); };
+  tell(nan_tally_, what == Uniform::kNan);
+  tell(pos_inf_tally_, what == Uniform::kPosInf);
+  tell(neg_inf_tally_, what == Uniform::kNegInf);
   next_ += static_cast<std::int64_t>(count);
   return true;
 }
 
 void CensusCollector::take_chunk(const unsigned char* data, std::size_t count) {
   const std::size_t parts = count * format_.parts;
-  const std::size_t whole_words = parts / 64;
-  std::size_t words = whole_words;
-  bool bad = classify(data, whole_words, format_, {nan_.data(), pos_inf_.data(), neg_inf_.data()});
-  if (parts % 64 != 0) {
+  const std::size_t words = (parts + 63) / 64;
+  unsigned char padded[64 * sizeof(std::uint64_t)];
+  if (parts < 64) {
     // All-zero parts are finite in every format.
-    unsigned char padded[64 * sizeof(std::uint64_t)] = {};
-    std::memcpy(padded, data + whole_words * 64 * format_.part_size, parts % 64 * format_.part_size);
-    bad |= classify(padded, 1, format_, {&nan_[whole_words], &pos_inf_[whole_words], &neg_inf_[whole_words]});
-    ++words;
+    std::memset(padded, 0, sizeof padded);
+    std::memcpy(padded, data, parts * format_.part_size);
+    data = padded;
   }
-  expect_bad_ = bad;
-  if (bad) {
-    if (format_.parts == 2) {
-      if (words % 2 != 0) nan_[words] = pos_inf_[words] = neg_inf_[words] = 0;
-      words = (words + 1) / 2;
-      join_parts(words);
-    }
-    add_words(words);
+  const Classes present = classify(data, words, format_, {nan_.data(), pos_inf_.data(), neg_inf_.data()});
+  expect_bad_ = present != 0;
+  if (present != 0 && format_.parts == 2) {
+    if ((present & kNanClass) == 0) nan_.fill(0);
+    if ((present & kPosInfClass) == 0) pos_inf_.fill(0);
+    if ((present & kNegInfClass) == 0) neg_inf_.fill(0);
+    if (words % 2 != 0) nan_[words] = pos_inf_[words] = neg_inf_[words] = 0;
+    join_parts((words + 1) / 2);
   }
+  const auto tell = [&](Tally& tally, Classes which, const Words& bits) {
+    (present & which) != 0 ? tally.take_bits(bits, count, next_) : tally.close(next_);
+  };
+  tell(nan_tally_, kNanClass, nan_);
+  tell(pos_inf_tally_, kPosInfClass, pos_inf_);
+  tell(neg_inf_tally_, kNegInfClass, neg_inf_);
   next_ += static_cast<std::int64_t>(count);
 }
 
-void CensusCollector::add_words(std::size_t words) {
-  // The words that hold something as bits of one: that costs no branch for each of them, which would be unpredictable.
-  static_assert(kChunk / 64 <= 64);
-  std::uint64_t occupied = 0;
-  for (std::size_t i = 0; i < words; ++i) {
-    occupied |= std::uint64_t{(nan_[i] | pos_inf_[i] | neg_inf_[i]) != 0} << i;
-  }
-  for (; occupied != 0; occupied &= occupied - 1) {
-    const auto i = static_cast<std::size_t>(std::countr_zero(occupied));
-    const std::int64_t base = next_ + static_cast<std::int64_t>(64 * i);
-    add_word(nan_tally_, nan_[i], base);
-    add_word(pos_inf_tally_, pos_inf_[i], base);
-    add_word(neg_inf_tally_, neg_inf_[i], base);
-  }
+void CensusCollector::finish() {
+  close_all();
+  nan_tally_.flush();
+  pos_inf_tally_.flush();
+  neg_inf_tally_.flush();
 }
 
-void CensusCollector::add_word(Tally& tally, std::uint64_t word, std::int64_t base) {
-  while (word != 0) {
-    const int begin = std::countr_zero(word);
-    // Adding the lowest bit carries through the lowest run of ones and leaves the bit behind it set.
-    const std::uint64_t carried = word + (word & -word);
-    const int end = std::countr_zero(carried);  // 64 if the carry left the word
-    tally.add(base + begin, base + end);
-    word &= carried;
-  }
+void CensusCollector::Tally::take_bits(const Words& bits, std::size_t count, std::int64_t at) {
+  const EdgeCounts added = list_edges(bits.data(), (count + 63) / 64, is_open(), at, edges_.data() + size_);
+  size_ += added.edges;
+  count_ += added.ones;
+  // Whether a run ends here the next element shows, not the zeros that fill the last word.
+  if (size_ > 0 && edges_[size_ - 1] == at + static_cast<std::int64_t>(count)) --size_;
+  if (size_ >= kFlushFrom) flush();
+}
+
+void CensusCollector::Tally::flush() {
+  const std::span<const std::int64_t> whole(edges_.data(), size_ & ~std::size_t{1});
+  if (whole.empty()) return;
+  if (first_ < 0) first_ = whole[0];
+  set_.append_edges(whole);
+  edges_[0] = edges_[size_ - 1];  // the open run's, if there is one
+  size_ %= 2;
 }
 
 // From a bit a part to a bit an element: NaN if a part is, else by the first infinite part.

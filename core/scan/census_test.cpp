@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -67,6 +69,30 @@ TEST_P(CensusTest, CleanAndBadStretchesOfALargeBufferAgreeWithTheOracle) {
   }
 }
 
+// Runs that end at, begin at or reach across the borders at which the census takes a step.
+TEST_P(CensusTest, RunsAtTheBordersOfWordsAndStepsAgreeWithTheOracle) {
+  std::mt19937_64 random(10);
+  const auto item_size = static_cast<std::size_t>(element_size(GetParam()));
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t count = 3 * 8192 / item_size + random() % 130;
+    std::vector<unsigned char> data(count * item_size);
+    oracle::fill(data.data(), count, GetParam(), 0.0, random);
+    for (std::size_t border = 64; border < count; border += random() % 2 ? 64 : 1024) {
+      const std::size_t begin = border - random() % 3;
+      const std::size_t length = std::min(random() % 4 == 0 ? 64 + random() % 70 : random() % 5, count - begin);
+      // Of one class, as a rule: runs of random classes are short.
+      oracle::fill(data.data() + begin * item_size, std::min<std::size_t>(length, 1), GetParam(), 1.0, random);
+      for (std::size_t i = 1; i < length; ++i) {
+        std::memcpy(data.data() + (begin + i) * item_size, data.data() + begin * item_size, item_size);
+      }
+    }
+    const Dims sizes = {static_cast<std::int64_t>(count)};
+    const Dims strides = {1};
+    ASSERT_NO_FATAL_FAILURE(expect_census(take_census(data.data(), sizes, strides, GetParam()),
+                                          oracle::ask(data.data(), sizes, strides, GetParam())));
+  }
+}
+
 TEST_P(CensusTest, RandomViewsAgreeWithTheOracle) {
   std::mt19937_64 random(9);
   for (int round = 0; round < 400; ++round) {
@@ -87,6 +113,30 @@ TEST(CensusFloatTest, WhollyBadTensorIsASingleRun) {
   ASSERT_EQ(census.nan_at.runs().size(), 1u);
   EXPECT_EQ(census.nan_at.count(), 100'000);
   EXPECT_EQ(census.bad(), 100'000);
+}
+
+TEST(CensusFloatTest, EveryOtherElementIsARunOfItsOwn) {
+  std::vector<float> data(100'000, 1.0f);
+  for (std::size_t i = 1; i < data.size(); i += 2) data[i] = i % 4 == 1 ? NAN : -INFINITY;
+  const Census census = census_of(data, {100'000}, {1});
+  EXPECT_EQ(census.nan, 25'000);
+  EXPECT_EQ(census.neg_inf, 25'000);
+  EXPECT_EQ(census.first_neg_inf, 3);
+  ASSERT_EQ(census.nan_at.runs().size(), 25'000u);
+  ASSERT_EQ(census.neg_inf_at.runs().size(), 25'000u);
+  EXPECT_EQ(census.nan_at.runs().back(), (sherlorch::Run{99'997, 99'998}));
+  EXPECT_EQ(census.neg_inf_at.runs().back(), (sherlorch::Run{99'999, 100'000}));
+}
+
+TEST(CensusFloatTest, StretchesOfOneClassThatTouchAreASingleRun) {
+  // Uniform steps, steps with a clean element, and again uniform ones.
+  std::vector<float> data(50'000, INFINITY);
+  data[20'001] = 0.0f;
+  const Census census = census_of(data, {50'000}, {1});
+  EXPECT_EQ(census.pos_inf, 49'999);
+  ASSERT_EQ(census.pos_inf_at.runs().size(), 2u);
+  EXPECT_EQ(census.pos_inf_at.runs()[0], (sherlorch::Run{0, 20'001}));
+  EXPECT_EQ(census.pos_inf_at.runs()[1], (sherlorch::Run{20'002, 50'000}));
 }
 
 TEST(CensusFloatTest, ExpandedElementIsASingleExactRun) {

@@ -2,15 +2,18 @@
 
 #include <atomic>
 
+#include "core/scan/edge_loop.h"
 #include "core/scan/max_loop.h"
 
 namespace sherlorch::scan {
 namespace {
 
 template <typename U>
-bool classify_parts(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
+Classes classify_parts(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
   const auto* p = static_cast<const unsigned char*>(data);
-  std::uint64_t any = 0;
+  std::uint64_t any_nan = 0;
+  std::uint64_t any_pos_inf = 0;
+  std::uint64_t any_neg_inf = 0;
   for (std::size_t word = 0; word < words; ++word) {
     std::uint64_t nan = 0;
     std::uint64_t pos_inf = 0;
@@ -25,9 +28,11 @@ bool classify_parts(const void* data, std::size_t words, const Format& format, C
     masks.nan[word] = nan;
     masks.pos_inf[word] = pos_inf;
     masks.neg_inf[word] = neg_inf;
-    any |= nan | pos_inf | neg_inf;
+    any_nan |= nan;
+    any_pos_inf |= pos_inf;
+    any_neg_inf |= neg_inf;
   }
-  return any != 0;
+  return classes_of(any_nan, any_pos_inf, any_neg_inf);
 }
 
 // What every machine of the target has: SSE2, NEON, or no vectors at all.
@@ -62,12 +67,15 @@ constexpr Kernels kPortable = {
     .uniform16 = uniform_parts<std::uint16_t>,
     .uniform32 = uniform_parts<std::uint32_t>,
     .uniform64 = uniform_parts<std::uint64_t>,
+    .list_edges = [](const std::uint64_t* bits, std::size_t words, bool inside, std::int64_t first,
+                     std::int64_t* edges) noexcept { return edge_loop(bits, words, inside, first, edges); },
 };
 
 // Relaxed is enough: both values point to constants, and either of them is right.
 constinit std::atomic<const Kernels*> current{&kPortable};
 
 const Kernels* best_kernels() noexcept {
+  if (const Kernels* best = avx512_vbmi2_kernels()) return best;
   if (const Kernels* best = avx512_kernels()) return best;
   if (const Kernels* best = avx2_kernels()) return best;
   return &kPortable;
@@ -111,7 +119,7 @@ std::uint64_t max_bits(const void* data, std::size_t count, DType dtype) noexcep
   return 0;
 }
 
-bool classify(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
+Classes classify(const void* data, std::size_t words, const Format& format, ClassMasks masks) noexcept {
   switch (format.part_size) {
     case 1:
       return kernels().classify8(data, words, format, masks);
@@ -135,6 +143,11 @@ Uniform uniform(const void* data, std::size_t count, const Format& format) noexc
     default:
       return kernels().uniform64(data, count, format);
   }
+}
+
+EdgeCounts list_edges(const std::uint64_t* bits, std::size_t words, bool inside, std::int64_t first,
+                      std::int64_t* edges) noexcept {
+  return kernels().list_edges(bits, words, inside, first, edges);
 }
 
 }  // namespace sherlorch::scan

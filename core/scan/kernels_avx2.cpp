@@ -1,13 +1,15 @@
-// The kernels for AVX2. Per-function targets: the file itself is compiled for the baseline machine.
+// The kernels for AVX2 (and BMI and POPCNT, which came before it). Per-function targets: the file itself is compiled
+// for the baseline machine.
 #include "core/scan/kernels.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
 #include <immintrin.h>
 
+#include "core/scan/edge_loop.h"
 #include "core/scan/max_loop.h"
 
-#define SHERLORCH_AVX2 __attribute__((target("avx2")))
+#define SHERLORCH_AVX2 __attribute__((target("avx2,bmi,popcnt")))
 
 namespace sherlorch::scan {
 namespace {
@@ -104,8 +106,8 @@ SHERLORCH_AVX2 std::uint64_t equal_bits(const unsigned char* p, __m256i pattern)
 }
 
 template <typename Lanes>
-SHERLORCH_AVX2 bool classify_lanes(const void* data, std::size_t words, const Format& format,
-                                   ClassMasks masks) noexcept {
+SHERLORCH_AVX2 Classes classify_lanes(const void* data, std::size_t words, const Format& format,
+                                      ClassMasks masks) noexcept {
   const auto* p = static_cast<const unsigned char*>(data);
   const __m256i flip = Lanes::spread(format.flip);
   const __m256i mask = Lanes::spread(format.mask);
@@ -123,24 +125,34 @@ SHERLORCH_AVX2 bool classify_lanes(const void* data, std::size_t words, const Fo
     masks.neg_inf[word] = 0;
     any |= bad;
   }
-  if (any == 0) return false;
-  if (!format.has_infinity) return true;
+  if (any == 0 || !format.has_infinity) return classes_of(any, 0, 0);
   // Few words hold something, as a rule: only those are read again to tell NaN from infinity.
   const __m256i positive = Lanes::spread(format.pos_inf);
   const __m256i negative = Lanes::spread(format.neg_inf);
+  std::uint64_t any_nan = 0;
+  std::uint64_t any_pos_inf = 0;
+  std::uint64_t any_neg_inf = 0;
   p = static_cast<const unsigned char*>(data);
   for (std::size_t word = 0; word < words; ++word, p += Lanes::kVectors * kBytes) {
     if (masks.nan[word] == 0) continue;
     masks.pos_inf[word] = equal_bits<Lanes>(p, positive);
     masks.neg_inf[word] = equal_bits<Lanes>(p, negative);
     masks.nan[word] &= ~(masks.pos_inf[word] | masks.neg_inf[word]);
+    any_nan |= masks.nan[word];
+    any_pos_inf |= masks.pos_inf[word];
+    any_neg_inf |= masks.neg_inf[word];
   }
-  return true;
+  return classes_of(any_nan, any_pos_inf, any_neg_inf);
 }
 
 template <typename U>
 SHERLORCH_AVX2 Uniform uniform_parts(const void* p, std::size_t n, const Format& format) noexcept {
   return uniform_loop<U, kBytes>(p, n, format);
+}
+
+SHERLORCH_AVX2 EdgeCounts list_edges_of(const std::uint64_t* bits, std::size_t words, bool inside, std::int64_t first,
+                                        std::int64_t* edges) noexcept {
+  return edge_loop(bits, words, inside, first, edges);
 }
 
 constexpr Kernels kAvx2 = {
@@ -157,13 +169,16 @@ constexpr Kernels kAvx2 = {
     .uniform16 = uniform_parts<std::uint16_t>,
     .uniform32 = uniform_parts<std::uint32_t>,
     .uniform64 = uniform_parts<std::uint64_t>,
+    .list_edges = list_edges_of,
 };
 
 }  // namespace
 
 const Kernels* avx2_kernels() noexcept {
   __builtin_cpu_init();  // this may run before the runtime's own constructors
-  return __builtin_cpu_supports("avx2") ? &kAvx2 : nullptr;
+  const bool supported =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+  return supported ? &kAvx2 : nullptr;
 }
 
 }  // namespace sherlorch::scan

@@ -112,16 +112,25 @@ SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key 
     if (ahead % sizeof(U) == 0) p += ahead;
   }
   Vector v0, v1, v2, v3;
-  for (; static_cast<std::size_t>(end - p) >= 4 * kBytes; p += 4 * kBytes) {
-    load_key(v0, p, key);
-    load_key(v1, p + kBytes, key);
-    load_key(v2, p + 2 * kBytes, key);
-    load_key(v3, p + 3 * kBytes, key);
+  const auto take_four = [&](const unsigned char* from) __attribute__((always_inline)) {
+    load_key(v0, from, key);
+    load_key(v1, from + kBytes, key);
+    load_key(v2, from + 2 * kBytes, key);
+    load_key(v3, from + 3 * kBytes, key);
     raise_to(chain0, v0);
     raise_to(chain1, v1);
     raise_to(chain2, v2);
     raise_to(chain3, v3);
+  };
+  // Eight of the narrower vectors, which come two a cycle from L1: with four, counting shows. Not eight of the widest:
+  // with steps of 512 bytes the scan lost a quarter of its speed from L3 on Zen 4.
+  if constexpr (kBytes <= 32) {
+    for (; static_cast<std::size_t>(end - p) >= 8 * kBytes; p += 8 * kBytes) {
+      take_four(p);
+      take_four(p + 4 * kBytes);
+    }
   }
+  for (; static_cast<std::size_t>(end - p) >= 4 * kBytes; p += 4 * kBytes) take_four(p);
   for (; static_cast<std::size_t>(end - p) >= kBytes; p += kBytes) {
     load_key(v0, p, key);
     raise_to(chain0, v0);
