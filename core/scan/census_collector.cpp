@@ -102,9 +102,15 @@ void CensusCollector::finish() {
 }
 
 void CensusCollector::Tally::take_bits(const Words& bits, std::size_t count, std::int64_t at) {
-  const EdgeCounts added = list_edges(bits.data(), (count + 63) / 64, is_open(), at, edges_.data() + size_);
-  size_ += added.edges;
-  count_ += added.ones;
+  const std::size_t words = (count + 63) / 64;
+  for (std::size_t i = 0; i < words; i += kListedWords) {
+    if (size_ >= kFlushFrom) flush();
+    const std::size_t now = std::min(kListedWords, words - i);
+    const std::int64_t first = at + static_cast<std::int64_t>(64 * i);
+    const EdgeCounts added = list_edges(bits.data() + i, now, is_open(), first, edges_.data() + size_);
+    size_ += added.edges;
+    count_ += added.ones;
+  }
   // Whether a run ends here the next element shows, not the zeros that fill the last word.
   if (size_ > 0 && edges_[size_ - 1] == at + static_cast<std::int64_t>(count)) --size_;
   if (size_ >= kFlushFrom) flush();

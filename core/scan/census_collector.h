@@ -32,8 +32,10 @@ class CensusCollector {
   static constexpr std::size_t kMaxWords = kMaxEdgeWords;
   using Words = std::array<std::uint64_t, kMaxWords>;
   // Chosen: from here on edges go into the set, which thus allocates once for a few hundred runs.
-  static constexpr std::size_t kFlushFrom = 1024;
-  using Edges = std::array<std::int64_t, kFlushFrom + 64 * kMaxWords + kEdgeSlack>;
+  static constexpr std::size_t kFlushFrom = 512;
+  // So many words are listed at a time, for the sake of the stack of a thread that has a small one.
+  static constexpr std::size_t kListedWords = 16;
+  using Edges = std::array<std::int64_t, kFlushFrom + 64 * kListedWords + kEdgeSlack>;
 
   // One class of the census. What is taken turns into the edges of runs, and only many of those at once into the set.
   class Tally {
