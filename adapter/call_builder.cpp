@@ -376,7 +376,7 @@ void finish_op(ThreadState& state, const at::RecordFunction& record) {
   call.sequence_after = at::sequence_number::peek();
   call.has_nonfinite_scalar = open.nonfinite_scalar;
   call.nested = self > 0 && std::any_of(state.open.begin(), state.open.begin() + static_cast<std::ptrdiff_t>(self),
-                            [](const Open& around) { return around.kind == OpenKind::kOp; });
+                                        [](const Open& around) { return around.kind == OpenKind::kOp; });
   if (open.container >= 0 && call.phase == Phase::kBackward) {
     const Open& container = state.open[static_cast<std::size_t>(open.container)];
     // Python code of the user's inside it (a hook, a custom Function's backward) has a line of its own.

@@ -170,7 +170,8 @@ SiteId CodeCache::site_slow(PyCodeObject* code, const void* instruction, bool gi
   site.file = text_of(code->co_filename);
   site.function = text_of(code->co_qualname);
   // Reads the line table of the code object; takes no reference and allocates nothing.
-  site.line = PyCode_Addr2Line(code, static_cast<int>(static_cast<const char*>(instruction) - reinterpret_cast<const char*>(_PyCode_CODE(code))));
+  site.line = PyCode_Addr2Line(code, static_cast<int>(static_cast<const char*>(instruction) -
+                                                      reinterpret_cast<const char*>(_PyCode_CODE(code))));
   entry.site = Session::get().recorder().graph().tables.sites.add(std::move(site));
   sites_.insert(instruction) = entry;
   return entry.site;

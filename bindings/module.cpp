@@ -136,7 +136,8 @@ PYBIND11_MODULE(_native, m) {
     tracker.attr(name) = py::cpp_function(function, py::name(name), py::is_method(tracker), extra...);
   };
   const auto property = [&](const char* name, auto&& read) {
-    tracker.attr(name) = py::module_::import("builtins").attr("property")(py::cpp_function(read, py::is_method(tracker)));
+    tracker.attr(name) =
+        py::module_::import("builtins").attr("property")(py::cpp_function(read, py::is_method(tracker)));
   };
   property("active", [](TrackerRef self) { return self->window().active(); });
   property("op_count", [](TrackerRef self) { return self->window().op_count(); });

@@ -10,8 +10,7 @@ namespace sherlorch {
 namespace {
 
 struct TrackerObject {
-  PyObject_HEAD
-  NativeTracker tracker;
+  PyObject_HEAD NativeTracker tracker;
 };
 
 PyTypeObject* g_type = nullptr;

@@ -27,6 +27,7 @@ class InlineVector {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T> && N > 0);
 
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the names that the standard's algorithms ask for
   using value_type = T;
   using size_type = std::size_t;
   using difference_type = std::ptrdiff_t;
@@ -34,6 +35,7 @@ class InlineVector {
   using const_reference = const T&;
   using iterator = T*;
   using const_iterator = const T*;
+  // NOLINTEND(readability-identifier-naming)
 
   InlineVector() noexcept = default;
   InlineVector(std::initializer_list<T> items) { assign(items.begin(), items.end()); }
@@ -132,7 +134,7 @@ class InlineVector {
   bool on_heap() const noexcept { return capacity_ != N; }
   T* block() const noexcept {
     T* block;
-    std::memcpy(&block, bytes_, sizeof(block));
+    std::memcpy(static_cast<void*>(&block), bytes_, sizeof(T*));
     return block;
   }
   void free_block() noexcept {
@@ -157,7 +159,7 @@ class InlineVector {
     T* const block = std::allocator<T>().allocate(capacity);
     std::uninitialized_copy(begin(), end(), block);
     free_block();
-    std::memcpy(bytes_, &block, sizeof(block));
+    std::memcpy(bytes_, static_cast<const void*>(&block), sizeof(T*));
     capacity_ = static_cast<std::uint32_t>(capacity);
   }
 

@@ -354,7 +354,7 @@ Relation map_embedding_bag(const Call& call) {
 Relation map_masked_select(const Call& call) {
   const Sizes* values = call.values("mask");
   const auto mask = call.shape("mask");
-  if (!call.is("self") || values == nullptr) return Relation::everything();
+  if (!call.is("self") || values == nullptr || !mask) return Relation::everything();
   // self and mask broadcast together.
   Sizes common = call.in;
   while (common.size() < mask->size()) common.insert(common.begin(), 1);

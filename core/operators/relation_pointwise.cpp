@@ -11,8 +11,9 @@ Relation map_where(const Call& call) {
   if (call.is("condition")) return broadcast(call.in, call.out);
   Relation relation = broadcast(call.in, call.out);
   const Sizes* values = call.values("condition");
-  if (values == nullptr) return relation;
-  auto chosen = where_mask(*values, *call.shape("condition"), call.out, call.is("self"));
+  const auto shape = call.shape("condition");
+  if (values == nullptr || !shape) return relation;
+  auto chosen = where_mask(*values, *shape, call.out, call.is("self"));
   return chosen ? std::move(relation).restrict_outputs(*std::move(chosen)) : relation;
 }
 
@@ -20,8 +21,9 @@ Relation map_where(const Call& call) {
 Relation map_masked_fill(const Call& call) {
   Relation relation = broadcast(call.in, call.out);
   const Sizes* values = call.values("mask");
-  if (call.is("mask") || values == nullptr) return relation;
-  auto chosen = where_mask(*values, *call.shape("mask"), call.out, call.is("value"));
+  const auto shape = call.shape("mask");
+  if (call.is("mask") || values == nullptr || !shape) return relation;
+  auto chosen = where_mask(*values, *shape, call.out, call.is("value"));
   return chosen ? std::move(relation).restrict_outputs(*std::move(chosen)) : relation;
 }
 

@@ -46,8 +46,8 @@ struct CallScalar {
   enum class Kind : std::uint8_t { kNone, kInt, kDouble, kBool, kIntList };
   std::uint16_t arg = 0;
   Kind kind = Kind::kNone;
-  std::uint8_t count = 0;      // kIntList: how many of ints are set (longer lists are cut to kMaxInts)
-  double number = 0;           // kDouble
+  std::uint8_t count = 0;  // kIntList: how many of ints are set (longer lists are cut to kMaxInts)
+  double number = 0;       // kDouble
   static constexpr int kMaxInts = 6;
   std::int64_t ints[kMaxInts] = {};  // kInt and kBool: ints[0]
 };

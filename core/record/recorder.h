@@ -62,9 +62,7 @@ class Recorder {
   // filter bit): what is bad in it is in the shadow.
   bool known(StorageKey storage) const noexcept { return notes_.has(storage, StorageNotes::kKnown); }
   // False if no op of the recording has written into this storage or handed it out.
-  bool written(StorageKey storage) const noexcept {
-    return notes_.has(storage, StorageNotes::kWritten);
-  }
+  bool written(StorageKey storage) const noexcept { return notes_.has(storage, StorageNotes::kWritten); }
 
   // True if some live storage has a shadow. Relaxed: a thread that has just learnt of a tensor from another thread
   // synchronized with it by that.

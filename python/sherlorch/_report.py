@@ -16,7 +16,6 @@ from sherlorch import _native
 from sherlorch._cells import cell_labels
 from sherlorch._nodes import BlindSpot, Culprit, OpNode, link
 
-
 # Attributes of a report that are made of the native diagnosis when one of them is first asked for.
 _READ_LATER = frozenset(["target", "culprits", "paths", "_data", "_deliberate"])
 _reading = threading.RLock()  # a trap may spring within, and read its own report
