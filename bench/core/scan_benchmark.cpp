@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "core/scan/scan.h"
 
@@ -175,6 +176,25 @@ void tiny(benchmark::State& state, DType dtype) {
   }
 }
 
+// An op that writes its output, without the scan and with it: what the scan costs depends on what the caches still
+// hold. The sum of two of a dozen float32 buffers goes into a third, each time others.
+void just_written(benchmark::State& state, bool scanned) {
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 12; ++i) buffers.push_back(make_buffer(bytes, DType::kFloat32, 0.0));
+  const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(buffers[i % buffers.size()].get()); };
+  std::size_t turn = 0;
+  for (auto _ : state) {
+    const float* const a = floats(turn + 11);
+    const float* const b = floats(turn + 3);
+    float* const sum = floats(turn++);
+    for (std::size_t i = 0; i < bytes / sizeof(float); ++i) sum[i] = 0.5f * a[i] + 0.5f * b[i];
+    benchmark::ClobberMemory();
+    if (scanned) benchmark::DoNotOptimize(scan_contiguous(sum, bytes / sizeof(float), DType::kFloat32).nonfinite);
+  }
+  set_bytes(state, bytes);
+}
+
 void register_all() {
   const auto sized = [](benchmark::internal::Benchmark* b) {
     for (const std::int64_t kib : {32, 256, 1024, 8192, 65536, 262144}) b->Arg(kib << 10);
@@ -198,6 +218,11 @@ void register_all() {
                                [=](benchmark::State& s) { transposed(s, 0.01, count_view); })
       ->Arg(512)
       ->Arg(4096);
+  for (const bool scanned : {false, true}) {
+    benchmark::RegisterBenchmark(scanned ? "just_written_scanned" : "just_written", just_written, scanned)
+        ->RangeMultiplier(2)
+        ->Range(1 << 18, 1 << 23);
+  }
   benchmark::RegisterBenchmark("scan_half_rows", scan_strided_view, 1)->Arg(512)->Arg(4096);
   benchmark::RegisterBenchmark("scan_every_other", scan_strided_view, 2)->Arg(512)->Arg(4096);
 }

@@ -29,12 +29,20 @@ namespace {
 constexpr std::size_t kEarlyStopBytes = std::size_t{1} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 
+// Chosen: up to here a cache may still hold the end of what was just written, and no more the beginning. Read from its
+// last block to its first, such a buffer leaves the beginning in the cache, where the next op reads first. Measured for
+// a sum of 2 MiB, L2 of 2 MiB: with its scan 1.17 times the sum alone, in the other order 1.29 (just_written in
+// bench/core/scan_benchmark.cpp).
+constexpr std::size_t kBackwardBytes = std::size_t{1} << 25;
+
 std::uint64_t max_bits_in_blocks(const unsigned char* data, std::size_t size, const Format& format,
                                  DType dtype) noexcept {
+  const std::size_t blocks = (size + kBlockBytes - 1) / kBlockBytes;
+  const bool backward = size <= kBackwardBytes;
   std::uint64_t largest = 0;
-  for (std::size_t at = 0; at < size && largest < format.nonfinite_from; at += kBlockBytes) {
-    const std::size_t bytes = std::min(kBlockBytes, size - at);
-    largest = std::max(largest, max_bits(data + at, bytes / format.part_size, dtype));
+  for (std::size_t i = 0; i < blocks && largest < format.nonfinite_from; ++i) {
+    const std::size_t at = (backward ? blocks - 1 - i : i) * kBlockBytes;
+    largest = std::max(largest, max_bits(data + at, std::min(kBlockBytes, size - at) / format.part_size, dtype));
   }
   return largest;
 }

@@ -73,6 +73,28 @@ TEST_P(ScanContiguousTest, BadElementInTheLastBlockOfALargeBufferIsFound) {
   }
 }
 
+// Large buffers are read block by block, up to 32 MiB from the last one to the first.
+TEST(ScanTest, OneBadElementIsFoundInEveryBlockWhateverTheirOrder) {
+  const std::size_t block = (std::size_t{1} << 16) / sizeof(float);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t blocks : {16, 17, 512, 513, 600}) {
+    for (const std::size_t more : {0, 1, 100}) {
+      std::vector<float> buffer(blocks * block + more, 1.0f);
+      const auto scan = [&] { return scan_contiguous(buffer.data(), buffer.size(), DType::kFloat32); };
+      EXPECT_EQ(scan().largest, 1.0f);
+      for (std::size_t at = 0; at < buffer.size(); at += 29 * block) {
+        buffer[at] = nan;
+        EXPECT_TRUE(scan().nonfinite) << blocks << " " << more << " " << at;
+        buffer[at] = -7.0f;
+        EXPECT_EQ(scan().largest, 7.0f) << blocks << " " << more << " " << at;
+        buffer[at] = 1.0f;
+      }
+      buffer.back() = -3.0f;
+      EXPECT_EQ(scan().largest, 3.0f) << blocks << " " << more;
+    }
+  }
+}
+
 TEST_P(ScanContiguousTest, EmptyBufferIsFiniteAndMayBeNull) {
   const ScanResult result = scan_contiguous(nullptr, 0, GetParam());
   EXPECT_FALSE(result.nonfinite);
