@@ -15,16 +15,16 @@
 
 namespace sherlorch {
 
-// The part of std::vector that is needed, for elements that are plain bytes. Up to N elements take no block on the
-// heap; beyond that it is one block that grows by half. Sizes are 32 bits wide, so that one Run or four numbers cost 8
-// bytes on top. A longer one throws std::length_error.
+// The part of std::vector that is needed. Up to N elements take no block on the heap; beyond that it is one block that
+// grows by half. Sizes are 32 bits wide, so that one Run or four numbers cost 8 bytes on top. A longer one throws
+// std::length_error. Elements that are plain bytes are copied as such.
 //
 // Appending is amortised O(1). Copies are as small as their content; a vector that was moved from is empty. What
 // changes the size voids iterators and references, and so does moving: the elements may move along. Not thread-safe for
 // writers.
 template <typename T, std::size_t N>
 class InlineVector {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T> && N > 0);
+  static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> && N > 0);
 
  public:
   // NOLINTBEGIN(readability-identifier-naming): the names that the standard's algorithms ask for
@@ -44,36 +44,36 @@ class InlineVector {
     assign(first, last);
   }
   InlineVector(const InlineVector& other) {
-    if (other.on_heap()) {
+    if (!kPlain || other.on_heap()) {
       assign(other.begin(), other.end());
     } else {
       take_bytes(other);
     }
   }
-  InlineVector(InlineVector&& other) noexcept {
-    take_bytes(other);
-    other.forget();
-  }
+  InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
     if (this != &other) assign(other.begin(), other.end());
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
     if (this == &other) return *this;
+    clear();
     free_block();
-    take_bytes(other);
-    other.forget();
+    take(other);
     return *this;
   }
-  ~InlineVector() { free_block(); }
+  ~InlineVector() {
+    clear();
+    free_block();
+  }
 
   // REQUIRES: the range is not part of this vector.
   template <std::forward_iterator Iterator>
   void assign(Iterator first, Iterator last) {
     const auto count = static_cast<std::size_t>(std::distance(first, last));
-    size_ = 0;
+    clear();
     reserve(count);
-    std::copy(first, last, data());
+    std::uninitialized_copy(first, last, data());
     size_ = static_cast<std::uint32_t>(count);
   }
 
@@ -102,27 +102,35 @@ class InlineVector {
   // New elements are T().
   void resize(std::size_t count) {
     grow_to(count);
-    if (count > size_) std::fill(data() + size_, data() + count, T());
+    if (count > size_) {
+      std::uninitialized_value_construct(data() + size_, data() + count);
+    } else {
+      std::destroy(data() + count, end());
+    }
     size_ = static_cast<std::uint32_t>(count);
   }
-  void clear() noexcept { size_ = 0; }
+  void clear() noexcept {
+    std::destroy(begin(), end());
+    size_ = 0;
+  }
   // By value: it may be an element of this vector.
   void push_back(T value) {
     grow_to(std::size_t{size_} + 1);
-    data()[size_++] = value;
+    std::construct_at(data() + size_, std::move(value));
+    ++size_;
   }
   T* insert(const T* before, T value) {
     const std::ptrdiff_t at = before - data();
-    grow_to(std::size_t{size_} + 1);
-    T* const place = data() + at;
-    std::copy_backward(place, end(), end() + 1);
-    *place = value;
-    ++size_;
-    return place;
+    push_back(std::move(value));
+    std::rotate(begin() + at, end() - 1, end());
+    return begin() + at;
   }
   T* erase(const T* first, const T* last) noexcept {
     T* const place = data() + (first - data());
-    if (first != last) size_ = static_cast<std::uint32_t>(std::copy(last, std::as_const(*this).end(), place) - data());
+    if (first == last) return place;
+    T* const left = std::move(data() + (last - data()), end(), place);
+    std::destroy(left, end());
+    size_ = static_cast<std::uint32_t>(left - data());
     return place;
   }
 
@@ -131,6 +139,8 @@ class InlineVector {
   }
 
  private:
+  static constexpr bool kPlain = std::is_trivially_copyable_v<T>;
+
   bool on_heap() const noexcept { return capacity_ != N; }
   T* block() const noexcept {
     T* block;
@@ -140,15 +150,24 @@ class InlineVector {
   void free_block() noexcept {
     if (on_heap()) std::allocator<T>().deallocate(block(), capacity_);
   }
-  // The elements, or the address of their block.
+  // REQUIRES: this one holds nothing.
+  void take(InlineVector& other) noexcept {
+    if (kPlain || other.on_heap()) {
+      take_bytes(other);
+    } else {
+      std::uninitialized_move(other.begin(), other.end(), reinterpret_cast<T*>(bytes_));
+      size_ = other.size_;
+      capacity_ = N;
+      std::destroy(other.begin(), other.end());
+    }
+    other.size_ = 0;
+    other.capacity_ = N;
+  }
+  // The elements, if they are plain, or the address of their block.
   void take_bytes(const InlineVector& other) noexcept {
     std::memcpy(bytes_, other.bytes_, sizeof(bytes_));
     size_ = other.size_;
     capacity_ = other.capacity_;
-  }
-  void forget() noexcept {
-    size_ = 0;
-    capacity_ = N;
   }
 
   void grow_to(std::size_t count) {
@@ -157,7 +176,8 @@ class InlineVector {
   void move_to_block(std::size_t capacity) {
     if (capacity > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("InlineVector");
     T* const block = std::allocator<T>().allocate(capacity);
-    std::uninitialized_copy(begin(), end(), block);
+    std::uninitialized_move(begin(), end(), block);
+    std::destroy(begin(), end());
     free_block();
     std::memcpy(bytes_, static_cast<const void*>(&block), sizeof(T*));
     capacity_ = static_cast<std::uint32_t>(capacity);

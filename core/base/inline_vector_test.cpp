@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -144,16 +146,18 @@ TEST(InlineVectorTest, TooLongIsAnError) {
   EXPECT_THAT(vector, ElementsAre(1));
 }
 
-TEST(InlineVectorTest, DoesWhatAVectorDoes) {
+// `make` gives an element for a number.
+template <typename T, typename Make>
+void expect_what_a_vector_does(Make&& make) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
-    Vector vector;
-    std::vector<std::int64_t> expected;
+    InlineVector<T, 2> vector;
+    std::vector<T> expected;
     for (int step = 0; step < 60; ++step) {
-      const auto value = static_cast<std::int64_t>(random() % 100);
+      const T value = make(random() % 100);
       const std::size_t at = random() % (expected.size() + 1);
       const std::size_t to = at + random() % (expected.size() - at + 1);
-      switch (random() % 6) {
+      switch (random() % 8) {
         case 0:
         case 1:
           vector.push_back(value);
@@ -171,12 +175,44 @@ TEST(InlineVectorTest, DoesWhatAVectorDoes) {
           vector.resize(to);
           expected.resize(to);
           break;
+        case 5: {
+          InlineVector<T, 2> moved(std::move(vector));
+          EXPECT_TRUE(vector.empty());
+          if (random() % 2 == 0) vector.push_back(value);
+          vector = std::move(moved);
+          break;
+        }
+        case 6: {
+          const InlineVector<T, 2> copy(vector);
+          vector.push_back(value);
+          vector = copy;
+          break;
+        }
         default:
           vector.assign(expected.begin(), expected.end());
       }
       ASSERT_TRUE(std::equal(vector.begin(), vector.end(), expected.begin(), expected.end()));
     }
   }
+}
+
+TEST(InlineVectorTest, DoesWhatAVectorDoes) {
+  expect_what_a_vector_does<std::int64_t>([](unsigned number) { return std::int64_t{number}; });
+}
+
+// Each of them in a block of its own, which the sanitizer counts.
+TEST(InlineVectorTest, DoesWhatAVectorDoesWithElementsThatOwnSomething) {
+  expect_what_a_vector_does<std::string>(
+      [](unsigned number) { return std::string(100, 'a') + std::to_string(number); });
+}
+
+TEST(InlineVectorTest, ElementsThatCannotBeCopiedAreMoved) {
+  InlineVector<std::unique_ptr<int>, 1> vector;
+  for (int i = 0; i < 5; ++i) vector.push_back(std::make_unique<int>(i));
+  InlineVector<std::unique_ptr<int>, 1> moved(std::move(vector));
+  EXPECT_TRUE(vector.empty());
+  ASSERT_EQ(moved.size(), 5u);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(*moved[i], i);
 }
 
 }  // namespace

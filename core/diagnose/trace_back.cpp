@@ -30,18 +30,15 @@ class Lookahead {
   void follow(const OpRecord& at) {
     const bool dense = last_ != nullptr && OpStore::older(*last_) == &at;
     last_ = &at;
-    if (edges_ == nullptr || edges_->seq >= at.seq) {  // the walk has overtaken it
+    if (inputs_ == nullptr || inputs_->seq >= at.seq) {  // the walk has overtaken it
       if (!dense) return;
-      edges_ = older(&at);
-      parts_ = older(edges_);
-      whole_ = older(parts_);
+      inputs_ = older(&at);
+      whole_ = older(inputs_);
     }
-    edges_ = parts_;
-    parts_ = whole_;
+    inputs_ = whole_;
     whole_ = older(whole_);
-    if (edges_ != nullptr) fetch_edges(*edges_);
-    if (parts_ != nullptr) fetch_parts(*parts_);
-    if (whole_ != nullptr) fetch(whole_, sizeof(OpRecord) / 2);
+    if (inputs_ != nullptr) fetch_inputs(*inputs_);
+    if (whole_ != nullptr) fetch_whole(*whole_);
   }
 
  private:
@@ -54,24 +51,22 @@ class Lookahead {
     for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(byte + at);
     __builtin_prefetch(byte + bytes - 1);
   }
-  static void fetch_parts(const OpRecord& record) {
+  static void fetch_inputs(const OpRecord& record) {
     for (std::size_t i = 0; i < std::min(record.inputs.size(), kMostInputs); ++i) {
       fetch(&record.inputs[i], sizeof(InputRecord) - sizeof(BadElements));
     }
-    if (!record.outputs.empty()) fetch(&record.outputs[0], sizeof(OutputRecord) - sizeof(ElementSet));
   }
-  static void fetch_edges(const OpRecord& record) {
-    for (std::size_t i = 0; i < std::min(record.inputs.size(), kMostInputs); ++i) {
-      if (!record.inputs[i].edges.empty()) fetch(&record.inputs[i].edges[0], sizeof(ReadEdge));
-    }
+  // Up to where its only output ends, as most have it.
+  static void fetch_whole(const OpRecord& record) {
+    const auto* const end = reinterpret_cast<const char*>(&record.outputs + 1) - sizeof(ElementSet);
+    fetch(&record, static_cast<std::size_t>(end - reinterpret_cast<const char*>(&record)));
   }
 
   static const OpRecord* older(const OpRecord* record) { return record == nullptr ? nullptr : OpStore::older(*record); }
 
   const OpRecord* last_ = nullptr;
-  const OpRecord* edges_ = nullptr;  // the record whose edges are asked for; null: none
-  const OpRecord* parts_ = nullptr;  // made before it: its inputs and outputs
-  const OpRecord* whole_ = nullptr;  // made before that: itself
+  const OpRecord* inputs_ = nullptr;  // the record whose inputs are asked for; null: none
+  const OpRecord* whole_ = nullptr;   // made before it: itself
 };
 
 Kinds kinds_of(const Visit& visit) {
@@ -263,11 +258,11 @@ TargetRead read_target(const Graph& graph, StorageKey storage, const Geometry& g
   read.geometry = geometry;
   read.edges = graph.shadow.attribute(storage, geometry, bad, unexplained);
   // What was made outside the trace is, to this trace, nobody's.
-  std::erase_if(read.edges, [&](const ReadEdge& edge) {
-    if (visible(edge.writer->seq)) return false;
-    *unexplained = set_union(*unexplained, edge.elements);
-    return true;
-  });
+  const auto is_hidden = [&](const ReadEdge& edge) { return !visible(edge.writer->seq); };
+  for (const ReadEdge& edge : read.edges) {
+    if (is_hidden(edge)) *unexplained = set_union(*unexplained, edge.elements);
+  }
+  read.edges.erase(std::remove_if(read.edges.begin(), read.edges.end(), is_hidden), read.edges.end());
   return read;
 }
 

@@ -77,7 +77,7 @@ struct History {
 // What the target reads: the edges of its own bad elements.
 struct TargetRead {
   Geometry geometry;
-  std::vector<ReadEdge> edges;
+  ReadEdges edges;
 };
 
 // The edges of these bad elements of a tensor, as far as `visible` ops wrote them; the rest goes into `unexplained`.

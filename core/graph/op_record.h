@@ -11,6 +11,7 @@
 #include "core/base/element_set.h"
 #include "core/base/geometry.h"
 #include "core/base/ids.h"
+#include "core/base/inline_vector.h"
 
 namespace sherlorch {
 
@@ -67,14 +68,18 @@ struct ReadEdge {
   std::uint64_t folded = 0;    // ops between the two that were let go to keep the history within its cap
 };
 
+// Nearly always one. It lies in the record, so that a history is few large blocks, which the heap joins again once they
+// are free, and no small ones in between: those scatter the next history over memory.
+using ReadEdges = InlineVector<ReadEdge, 1>;
+
 // In this and what follows, what a walk over a long history reads comes first: its time is that of the memory it
 // touches.
 struct InputRecord {
-  std::vector<ReadEdge> edges;  // who wrote what of it was bad; disjoint; together they cover `bad`
-  OpRecord* via = nullptr;      // the view op through which it was read, if any; held by a reference count
-  bool overwritten = false;     // an in-place op wrote over it; `bad` is then what the shadow knew
-  bool scalar = false;          // a Python number that had been taken out of a tensor with item(); no geometry
-  ElementSet deliberate;        // those of the bad elements that are infinities the program asked for
+  ReadEdges edges;           // who wrote what of it was bad; disjoint; together they cover `bad`
+  OpRecord* via = nullptr;   // the view op through which it was read, if any; held by a reference count
+  bool overwritten = false;  // an in-place op wrote over it; `bad` is then what the shadow knew
+  bool scalar = false;       // a Python number that had been taken out of a tensor with item(); no geometry
+  ElementSet deliberate;     // those of the bad elements that are infinities the program asked for
   TensorFacts facts;
   BadElements bad;  // what of this input was non-finite when it was read
 };
@@ -146,7 +151,7 @@ class OpRecord {
   std::uint32_t walk_entry = 0;
 
   std::vector<InputRecord> inputs;
-  std::vector<OutputRecord> outputs;
+  InlineVector<OutputRecord, 1> outputs;
 
   // The autograd node inside which it ran (backward phase); name interned in the SiteTable's string pool.
   std::uint32_t autograd_node = 0;  // string id; 0: none

@@ -112,9 +112,9 @@ void Shadow::add_resident(StorageKey storage, OpRecord* record, std::uint16_t ou
   entry.add(written.begin_byte(), std::move(resident));
 }
 
-std::vector<ReadEdge> Shadow::attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
-                                        ElementSet* unexplained) const {
-  std::vector<ReadEdge> edges;
+ReadEdges Shadow::attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
+                            ElementSet* unexplained) const {
+  ReadEdges edges;
   *unexplained = bad;
   auto found = entries_.find(storage);
   if (found == entries_.end() || bad.empty()) return edges;

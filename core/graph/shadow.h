@@ -70,8 +70,8 @@ class Shadow {
 
   // Splits `bad`, elements of a tensor with this geometry, by the writes that made them. What no write accounts for is
   // returned in `*unexplained`.
-  std::vector<ReadEdge> attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
-                                  ElementSet* unexplained) const;
+  ReadEdges attribute(StorageKey storage, const Geometry& geometry, const ElementSet& bad,
+                      ElementSet* unexplained) const;
   // What the shadow itself says is bad in a tensor of this geometry (for memory that can no longer be read).
   BadElements expected(StorageKey storage, const Geometry& geometry) const;
   // True if a resident has a byte in [begin, end).

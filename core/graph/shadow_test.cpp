@@ -21,7 +21,7 @@ class ShadowTest : public ::testing::Test {
     store_.release(record);
     return record;
   }
-  std::vector<ReadEdge> read(StorageKey storage, const Geometry& geometry, const ElementSet& bad) {
+  ReadEdges read(StorageKey storage, const Geometry& geometry, const ElementSet& bad) {
     return shadow_.attribute(storage, geometry, bad, &unexplained_);
   }
 

@@ -368,6 +368,7 @@ void BadOp::enter() {
     auto record = std::make_unique<OpRecord>();
     fill_basics(record.get());
     fill_args(record.get());
+    record->inputs.reserve(inputs_.size());
     for (Seen& seen : inputs_) add_input(record.get(), seen);
     for (Seen& seen : outputs_) {
       OutputRecord output;
