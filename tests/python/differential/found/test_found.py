@@ -22,9 +22,13 @@ def traced(source: str, file: str = FILE, *, deterministic: bool = False) -> tup
     return tracker, env
 
 
-def blamed(source: str, name: str, index: tuple[int, ...] | None = None) -> list[tuple[str, int]]:
+def blamed(source: str, name: str) -> list[tuple[str, int]]:
     tracker, env = traced(source)
-    culprits = tracker.diagnose(env[name], index=index).culprits
+    return origins(tracker, env[name])
+
+
+def origins(tracker: sherlorch.ProvenanceTracker, tensor: torch.Tensor) -> list[tuple[str, int]]:
+    culprits = tracker.diagnose(tensor).culprits
     return [(culprit.origin, int(culprit.location.rpartition(":")[2])) for culprit in culprits]
 
 
@@ -38,18 +42,23 @@ def test_in_place_on_a_literal(text: str) -> None:
     assert blamed(f"x = torch.tensor([0.0, 1.0, 0.0])\n{text}\n", "x") == [("op", 2)]
 
 
-# Of the element that is written: what memory from torch.empty() holds elsewhere may be NaN, and is then rightly told.
 @pytest.mark.parametrize("memory", ["torch.empty(3)", "torch.tensor([1.0, 1.0, 1.0])"])
 @pytest.mark.parametrize(
-    ("text", "index"),
+    ("text", "written"),
     [
-        ("torch.div(y, y, out=x)", (1,)),
-        ("x.index_fill_(0, torch.tensor([2]), nan)", (2,)),
-        ("x.masked_fill_(torch.tensor([True, False, False]), nan)", (0,)),
+        ("torch.div(y, y, out=x)", [0, 1, 2]),
+        ("x.index_fill_(0, torch.tensor([2]), nan)", [2]),
+        ("x.masked_fill_(torch.tensor([True, False, False]), nan)", [0]),
     ],
 )
-def test_written_without_reading(memory: str, text: str, index: tuple[int, ...]) -> None:
-    assert [line for _, line in blamed(f"y = torch.zeros(3)\nx = {memory}\n{text}\n", "x", index)] == [3]
+def test_written_without_reading(memory: str, text: str, written: list[int]) -> None:
+    tracker, env = traced(f"y = torch.zeros(3)\nx = {memory}\n{text}\n")
+    found = origins(tracker, env["x"])
+    # What empty memory happens to hold beside the written elements may be bad, and is then an origin of its own.
+    if not all(value.isfinite() for i, value in enumerate(env["x"]) if i not in written):
+        assert memory == "torch.empty(3)"
+        found.remove(("uninitialized", 3))
+    assert [line for _, line in found] == [3]
 
 
 ASSIGNMENTS = ["x[1:]", "x[1]", "x[...]", "x[torch.tensor([0, 1])]", "x[x == 0]"]
