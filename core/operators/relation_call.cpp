@@ -246,10 +246,14 @@ Relation one_dim(int out_dim, int in_dim) {
   return Relation::box(std::move(source));
 }
 
-std::optional<ElementSet> where_mask(const Sizes& values, const Sizes& in, const Sizes& out, bool wanted) {
+std::optional<ElementSet> where_mask(const Call& call, std::string_view mask, const Sizes& out, bool wanted) {
+  const Sizes* values = call.values(mask);
+  const auto shape = call.shape(mask);
+  if (values == nullptr || !shape) return std::nullopt;
+  const Sizes& in = *shape;
   ElementSet set;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    if ((values[k] != 0) == wanted) set.append(static_cast<std::int64_t>(k), static_cast<std::int64_t>(k) + 1);
+  for (std::size_t k = 0; k < values->size(); ++k) {
+    if (((*values)[k] != 0) == wanted) set.append(static_cast<std::int64_t>(k), static_cast<std::int64_t>(k) + 1);
   }
   if (in == out) return set;
   const Relation spread = broadcast(in, out);

@@ -114,9 +114,9 @@ Relation along(const Sizes& in, const Sizes& out, int dim, Link link);
 Relation leading(const Sizes& in, const Sizes& out, int count);
 // A single dimension goes together.
 Relation one_dim(int out_dim, int in_dim);
-// Elements of a tensor of shape `out` where the 0/1 values, broadcast from shape `in`, are `wanted`. Empty optional:
-// unknown.
-std::optional<ElementSet> where_mask(const Sizes& values, const Sizes& in, const Sizes& out, bool wanted);
+// Elements of a tensor of shape `out` where the argument `mask`, 0 or 1 and broadcast to that shape, is `wanted`. Empty
+// optional: unknown.
+std::optional<ElementSet> where_mask(const Call& call, std::string_view mask, const Sizes& out, bool wanted);
 ElementSet complement(const ElementSet& set, std::int64_t count);
 // The input's memory seen through the output's geometry (views).
 Relation by_memory(const Call& call);

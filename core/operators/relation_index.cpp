@@ -352,9 +352,8 @@ Relation map_embedding_bag(const Call& call) {
 
 // The elements under the mask, one after the other.
 Relation map_masked_select(const Call& call) {
-  const Sizes* values = call.values("mask");
   const auto mask = call.shape("mask");
-  if (!call.is("self") || values == nullptr || !mask) return Relation::everything();
+  if (!call.is("self") || !mask) return Relation::everything();
   // self and mask broadcast together.
   Sizes common = call.in;
   while (common.size() < mask->size()) common.insert(common.begin(), 1);
@@ -362,7 +361,7 @@ Relation map_masked_select(const Call& call) {
     std::int64_t& size = common[common.size() - mask->size() + d];
     if (size == 1) size = (*mask)[d];
   }
-  auto chosen = where_mask(*values, *mask, common, true);
+  auto chosen = where_mask(call, "mask", common, true);
   if (!chosen || chosen->coarse() || chosen->count() != numel(call.out) || chosen->count() > kMaxListed) {
     return Relation::everything();
   }

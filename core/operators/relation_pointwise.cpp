@@ -10,20 +10,15 @@ namespace {
 Relation map_where(const Call& call) {
   if (call.is("condition")) return broadcast(call.in, call.out);
   Relation relation = broadcast(call.in, call.out);
-  const Sizes* values = call.values("condition");
-  const auto shape = call.shape("condition");
-  if (values == nullptr || !shape) return relation;
-  auto chosen = where_mask(*values, *shape, call.out, call.is("self"));
+  auto chosen = where_mask(call, "condition", call.out, call.is("self"));
   return chosen ? std::move(relation).restrict_outputs(*std::move(chosen)) : relation;
 }
 
 // self stays where the mask is 0, value comes where it is 1.
 Relation map_masked_fill(const Call& call) {
   Relation relation = broadcast(call.in, call.out);
-  const Sizes* values = call.values("mask");
-  const auto shape = call.shape("mask");
-  if (call.is("mask") || values == nullptr || !shape) return relation;
-  auto chosen = where_mask(*values, *shape, call.out, call.is("value"));
+  if (call.is("mask")) return relation;
+  auto chosen = where_mask(call, "mask", call.out, call.is("value"));
   return chosen ? std::move(relation).restrict_outputs(*std::move(chosen)) : relation;
 }
 

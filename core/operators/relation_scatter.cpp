@@ -103,10 +103,8 @@ Relation map_put(const Call& call) {
 // The n-th place under the mask takes the n-th element of the source.
 Relation map_masked_scatter(const Call& call) {
   if (call.is("mask")) return broadcast(call.in, call.out);
-  const Sizes* values = call.values("mask");
-  const auto shape = call.shape("mask");
   const bool is_self = call.is("self");
-  auto chosen = values == nullptr || !shape ? std::nullopt : where_mask(*values, *shape, call.out, !is_self);
+  auto chosen = where_mask(call, "mask", call.out, !is_self);
   if (is_self) {
     Relation relation = broadcast(call.in, call.out);
     return chosen ? std::move(relation).restrict_outputs(*std::move(chosen)) : relation;
@@ -124,10 +122,8 @@ Relation map_masked_scatter(const Call& call) {
 
 // The gradient's elements under the mask, packed at the front of the output.
 Relation map_masked_scatter_backward(const Call& call) {
-  const Sizes* values = call.values("mask");
-  const auto shape = call.shape("mask");
-  if (!call.is("grad_output") || values == nullptr || !shape) return Relation::everything();
-  auto chosen = where_mask(*values, *shape, call.in, true);
+  if (!call.is("grad_output")) return Relation::everything();
+  auto chosen = where_mask(call, "mask", call.in, true);
   if (!chosen || chosen->coarse() || chosen->count() > kMaxListed) return Relation::everything();
   Sizes from(numel(call.out), Link::kNone);
   std::size_t next = 0;
