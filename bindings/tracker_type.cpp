@@ -10,7 +10,8 @@ namespace sherlorch {
 namespace {
 
 struct TrackerObject {
-  PyObject_HEAD NativeTracker tracker;
+  PyObject ob_base;  // what PyObject_HEAD stands for
+  NativeTracker tracker;
 };
 
 PyTypeObject* g_type = nullptr;

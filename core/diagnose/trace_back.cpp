@@ -258,11 +258,12 @@ TargetRead read_target(const Graph& graph, StorageKey storage, const Geometry& g
   read.geometry = geometry;
   read.edges = graph.shadow.attribute(storage, geometry, bad, unexplained);
   // What was made outside the trace is, to this trace, nobody's.
-  const auto is_hidden = [&](const ReadEdge& edge) { return !visible(edge.writer->seq); };
-  for (const ReadEdge& edge : read.edges) {
-    if (is_hidden(edge)) *unexplained = set_union(*unexplained, edge.elements);
-  }
-  read.edges.erase(std::remove_if(read.edges.begin(), read.edges.end(), is_hidden), read.edges.end());
+  const auto drop = [&](const ReadEdge& edge) {
+    if (visible(edge.writer->seq)) return false;
+    *unexplained = set_union(*unexplained, edge.elements);
+    return true;
+  };
+  read.edges.erase(std::remove_if(read.edges.begin(), read.edges.end(), drop), read.edges.end());
   return read;
 }
 

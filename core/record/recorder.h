@@ -59,7 +59,7 @@ class Recorder {
   // already must be seen now or never.
   void before_write(const CallTensor& tensor, const OpCall& call) noexcept;
   // True if all of this storage has been written, and scanned, by ops of the recording (or of one that shares its
-  // filter bit): what is bad in it is in the shadow.
+  // notes): what is bad in it is in the shadow.
   bool known(StorageKey storage) const noexcept { return notes_.has(storage, StorageNotes::kKnown); }
   // False if no op of the recording has written into this storage or handed it out.
   bool written(StorageKey storage) const noexcept { return notes_.has(storage, StorageNotes::kWritten); }

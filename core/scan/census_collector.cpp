@@ -113,7 +113,6 @@ void CensusCollector::Tally::take_bits(const Words& bits, std::size_t count, std
   }
   // Whether a run ends here the next element shows, not the zeros that fill the last word.
   if (size_ > 0 && edges_[size_ - 1] == at + static_cast<std::int64_t>(count)) --size_;
-  if (size_ >= kFlushFrom) flush();
 }
 
 void CensusCollector::Tally::flush() {

@@ -35,6 +35,7 @@ class CensusCollector {
   static constexpr std::size_t kFlushFrom = 512;
   // So many words are listed at a time, for the sake of the stack of a thread that has a small one.
   static constexpr std::size_t kListedWords = 16;
+  // Room for that many behind the last one that is not flushed yet, and for one more by which a run ends.
   using Edges = std::array<std::int64_t, kFlushFrom + 64 * kListedWords + kEdgeSlack>;
 
   // One class of the census. What is taken turns into the edges of runs, and only many of those at once into the set.
