@@ -10,6 +10,7 @@
 #include "adapter/question.h"
 #include "adapter/session.h"
 #include "bindings/code_cache.h"
+#include "bindings/eager_stance.h"
 #include "bindings/native_tracker.h"
 #include "bindings/python_stack.h"
 #include "bindings/python_tensor.h"
@@ -197,9 +198,8 @@ PYBIND11_MODULE(_native, m) {
   method("to_chrome_trace",
          [](TrackerRef self) { return to_chrome_trace(self->last_ops(FlightRecorder::kDefaultCapacity)); });
   method("set_trap", [](TrackerRef self, const py::object& callback) { self->set_trap(callback); });
-  m.def("begin_waiting", begin_waiting);
-  m.def("count_waiting", count_waiting);
-  m.def("end_waiting", end_waiting);
+  m.def("set_eager_prepare", set_eager_prepare);
+  m.def("set_dynamo", set_dynamo);
 
   m.def("has_issue", [](const py::object& tensor) { return has_issue(tensor_of(tensor)); });
   m.def("write_file", [](const std::string& path, const std::string& content, bool overwrite) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <new>
 
+#include "bindings/eager_stance.h"
 #include "bindings/python_tensor.h"
 
 namespace sherlorch {
@@ -15,9 +16,6 @@ struct TrackerObject {
 };
 
 PyTypeObject* g_type = nullptr;
-
-bool g_waiting = false;
-long g_users = 0;
 
 NativeTracker& tracker_of(PyObject* self) noexcept { return reinterpret_cast<TrackerObject*>(self)->tracker; }
 
@@ -81,13 +79,6 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Counts the tracker among those that wait for the compiler. False if that is up to Python.
-bool counted(const NativeTracker& tracker, long change) noexcept {
-  if (!tracker.eager()) return true;
-  if (g_waiting) g_users += change;
-  return g_waiting;
-}
-
 PyObject* start(PyObject* self, PyObject*) {
   NativeTracker& tracker = tracker_of(self);
   try {
@@ -96,18 +87,19 @@ PyObject* start(PyObject* self, PyObject*) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return nullptr;
   }
-  return PyLong_FromLong(counted(tracker, +1) ? 1 : 2);
+  return PyLong_FromLong(tracker.eager() && !enter_eager() ? 2 : 1);
 }
 
 PyObject* stop(PyObject* self, PyObject*) {
   NativeTracker& tracker = tracker_of(self);
   try {
-    if (!tracker.window().stop()) return PyLong_FromLong(0);
+    if (!tracker.window().stop()) Py_RETURN_FALSE;
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
     return nullptr;
   }
-  return PyLong_FromLong(counted(tracker, -1) ? 1 : 2);
+  if (tracker.eager()) leave_eager();
+  Py_RETURN_TRUE;
 }
 
 PyMethodDef g_methods[] = {
@@ -135,18 +127,6 @@ py::object make_tracker_type() {
 
 NativeTracker* tracker_in(PyObject* object) noexcept {
   return Py_TYPE(object) == g_type ? &tracker_of(object) : nullptr;
-}
-
-void begin_waiting(long users) noexcept {
-  g_waiting = true;
-  g_users = users;
-}
-
-void count_waiting(long change) noexcept { g_users += change; }
-
-long end_waiting() noexcept {
-  g_waiting = false;
-  return g_users;
 }
 
 }  // namespace sherlorch

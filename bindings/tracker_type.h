@@ -21,15 +21,6 @@ struct TrackerRef {
 // Null if it is none.
 NativeTracker* tracker_in(PyObject* object) noexcept;
 
-// Until the compiler has been imported, nothing is to be done for trackers that want compiled functions to run eagerly
-// but to count them. So Python hands the counting over, and takes it back when the compiler comes. All under the GIL.
-//
-// From here on the trackers are counted, beginning with so many.
-void begin_waiting(long users) noexcept;
-void count_waiting(long change) noexcept;
-// No more; how many there are.
-long end_waiting() noexcept;
-
 }  // namespace sherlorch
 
 namespace pybind11::detail {

@@ -1,24 +1,18 @@
 """Inside a trace, functions that torch.compile has compiled run eagerly, so that every op of them is seen.
 
-That is torch's own switch, `torch.compiler.set_stance("force_eager")`, which also holds for
-functions compiled before. It needs dynamo, whose import takes seconds; so where dynamo is not
-imported yet, an import hook waits for the program to do it and sets the stance then. The hook stays
-until dynamo comes, because traces are often short and many; so long the native side counts the traces
-(Tracker.start() and stop()), and nothing here is called.
+That is torch's own switch, `torch.compiler.set_stance("force_eager")`, which also holds for functions compiled before.
+The native side turns it, at the begin and the end of each trace (bindings/eager_stance.h). It needs dynamo, whose
+import takes seconds; so where dynamo is not imported yet, an import hook waits from the first trace on for the program
+to do it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib.machinery
 import sys
-import threading
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any
-
-import torch
 
 from sherlorch import _native
 
@@ -37,7 +31,8 @@ class _NotifyingLoader(importlib.machinery.SourceFileLoader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._original
         self._original.exec_module(module)
-        _state.dynamo_arrived()
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _finder]
+        _hand_over()
 
 
 class _DynamoFinder(MetaPathFinder):
@@ -54,79 +49,20 @@ class _DynamoFinder(MetaPathFinder):
         return spec
 
 
-class _State:
-    """Process-wide, as the stance is: the first trace that wants it sets it, the last one puts the old one back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._users = 0
-        self._stance: Any = None
-        self._finder: _DynamoFinder | None = None
-
-    def enter(self) -> bool:
-        with self._lock:
-            if self._finder is not None:  # another thread has begun to wait in the meantime
-                _native.count_waiting(1)
-                return True
-            self._users += 1
-            if self._users == 1:
-                if _DYNAMO in sys.modules:
-                    self._set()
-                else:
-                    self._finder = _DynamoFinder()
-                    sys.meta_path.insert(0, self._finder)
-                    _native.begin_waiting(self._users)
-                    self._users = 0
-            return self._stance is not None or self._finder is not None
-
-    def leave(self) -> None:
-        with self._lock:
-            if self._finder is not None:
-                _native.count_waiting(-1)
-                return
-            self._users -= 1
-            if self._users > 0 or self._stance is None:
-                return
-            stance, self._stance = self._stance, None
-            if self._is_current(stance):
-                stance.__exit__(None, None, None)
-
-    def dynamo_arrived(self) -> None:
-        with self._lock:
-            self._drop_finder()
-            self._users += _native.end_waiting()
-            if self._users > 0 and self._stance is None:
-                self._set()
-
-    def _set(self) -> None:
-        # torch refuses where the trace begins inside of a compiled function.
-        with contextlib.suppress(RuntimeError):
-            self._stance = torch.compiler.set_stance("force_eager")
-
-    def _drop_finder(self) -> None:
-        if self._finder is not None and self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-        self._finder = None
-
-    @staticmethod
-    def _is_current(stance: Any) -> bool:
-        # If the program has set another stance meanwhile, that one stays.
-        frames = sys.modules.get("torch._dynamo.eval_frame")
-        return getattr(frames, "_stance", stance.stance) is stance.stance
+_finder = _DynamoFinder()
 
 
-_state = _State()
+def _hand_over() -> None:
+    """Give dynamo to the native side, which sets the stance if a trace is there already."""
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    from torch._dynamo import eval_frame
+
+    _native.set_dynamo(vars(eval_frame), eval_frame.DynamoStance("force_eager"), get_eval_frame_callback)
 
 
-def enter() -> bool:
-    """From here on, compiled functions run eagerly. Counted: needs as many `leave`.
-
-    Returns:
-        False if they stay compiled, because this was called inside of one.
-    """
-    return _state.enter()
-
-
-def leave() -> None:
-    """Undo one `enter`."""
-    _state.leave()
+def prepare() -> None:
+    """Hand dynamo over, or wait for it. Called when the first trace begins; more calls do no harm."""
+    if _DYNAMO in sys.modules:
+        _hand_over()
+    elif _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)

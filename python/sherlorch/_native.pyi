@@ -48,10 +48,10 @@ class Tracker:
         /,
     ) -> None: ...
     def start(self) -> int:
-        """Counted. 0: it has been started before. 1: it has begun to record. 2: the same, and `_eager.enter` is to be
-        called."""
-    def stop(self) -> int:
-        """0: not the last one. 1: it records no more. 2: the same, and `_eager.leave` is to be called."""
+        """Counted. 0: it has been started before. 1: it has begun to record. 2: the same, and compiled functions stay
+        compiled though they should not."""
+    def stop(self) -> bool:
+        """True if it records no more, False if it has been started more often than stopped."""
     @property
     def active(self) -> bool: ...
     def enable(self) -> None: ...
@@ -81,12 +81,12 @@ class Tracker:
         """Call back on the main thread, right after the op that introduced a non-finite value by accident has returned
         (through Py_AddPendingCall); an exception from the callback is raised on the user's line."""
 
-def begin_waiting(users: int) -> None:
-    """From here on, trackers that are `eager` are counted by start() and stop(), beginning with so many."""
+def set_eager_prepare(prepare: Callable[[], None]) -> None:
+    """What is called when the first trace begins; it calls set_dynamo(), or sees to it that this happens."""
 
-def count_waiting(change: int) -> None: ...
-def end_waiting() -> int:
-    """Count them no more; how many there are."""
+def set_dynamo(globals: dict[str, Any], eager: object, active_callback: Callable[[], object]) -> None:
+    """From here on the first trace sets `_stance` in these globals, of torch._dynamo.eval_frame, to `eager`, and the
+    last one puts the old one back; not where `active_callback` says that something is being compiled."""
 
 def has_issue(tensor: torch.Tensor) -> bool: ...
 def write_file(path: str, content: str, overwrite: bool) -> None: ...  # whole or not at all; raises OSError

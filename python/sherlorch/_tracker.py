@@ -25,6 +25,8 @@ _NONE = Suppressions()
 _USUAL = (True, None, True, True, "eager", "record", 1.0, False, ())  # the defaults of ProvenanceTracker()
 _watching = threading.Lock()  # of the watched models of all trackers
 
+_native.set_eager_prepare(_eager.prepare)
+
 
 def _dtypes(check_dtypes: torch.dtype | Iterable[torch.dtype] | None) -> list[torch.dtype] | None:
     if check_dtypes is None:
@@ -47,14 +49,11 @@ def _check_tensor(value: object) -> None:
 class ProvenanceTracker:
     """Records which op wrote what, and tells where a NaN or an infinity came from.
 
-    A context manager: ops that run on any thread inside of the `with` block are recorded, forward,
-        backward and
-    optimizer. It can be entered again (what it has recorded stays), nested in itself and in others,
-    and used from several threads; recording ends when the last `with` is left. `diagnose` also
-    works after that.
+    A context manager: ops that run on any thread inside of the `with` block are recorded, forward, backward and
+    optimizer. It can be entered again (what it has recorded stays), nested in itself and in others, and used from
+    several threads; recording ends when the last `with` is left. `diagnose` also works after that.
 
-    Cost: about a microsecond an op, and one scan of what it wrote, at memory speed. The process
-        grows by the recorder's
+    Cost: about a microsecond an op, and one scan of what it wrote, at memory speed. The process grows by the recorder's
     fixed size, and by what is kept of non-finite values.
 
     Args:
@@ -179,14 +178,14 @@ class ProvenanceTracker:
                 self._modes = rest
                 mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             ended = self._native.stop()
-            if ended == 2 or self._special:
-                self._end(ended)
+            if ended and self._special:
+                self._end()
         finally:
             if late:
                 act_late()
 
     def _begin(self, begun: int) -> None:
-        if begun == 2 and not _eager.enter():
+        if begun == 2:
             self._native.add_blind_spot(
                 "compiled", 1, "the trace was entered inside of a compiled function: compiled functions stayed compiled"
             )
@@ -198,13 +197,11 @@ class ProvenanceTracker:
             mode.__enter__()  # type: ignore[no-untyped-call]
             self._modes = [*self._modes, mode]
 
-    def _end(self, ended: int) -> None:
-        if ended and self._trap is not None:
+    def _end(self) -> None:
+        if self._trap is not None:
             self._trap.armed = False
             self._native.set_trap(None)
-        if ended == 2:
-            _eager.leave()
-        if ended and self._watched:
+        if self._watched:
             with _watching:
                 self._release()
 

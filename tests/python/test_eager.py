@@ -58,6 +58,47 @@ assert stance() == "default"
     )
 
 
+def test_a_stance_of_the_program_is_put_back(python: Run) -> None:
+    _run(
+        python,
+        "import torch._dynamo",
+        """
+torch.compiler.set_stance("force_eager")
+frames = sys.modules["torch._dynamo.eval_frame"]
+own = frames._stance
+for _ in range(2):
+    with sherlorch.trace():
+        assert stance() == "force_eager"
+    assert frames._stance is own
+with torch.compiler.set_stance("eager_on_recompile"):
+    with sherlorch.trace():
+        assert stance() == "force_eager"
+    assert stance() == "eager_on_recompile"
+assert frames._stance is own
+""",
+    )
+
+
+def test_a_trace_that_begins_inside_of_a_compiled_function_says_what_stays_compiled(python: Run) -> None:
+    _run(
+        python,
+        "import torch._dynamo",
+        """
+trackers = []
+def body(value):
+    torch._dynamo.graph_break()
+    with sherlorch.trace() as tracker:
+        trackers.append((tracker, stance()))
+        return torch.log(value)
+
+bad = torch.compile(body, backend="eager")(torch.zeros(2))
+tracker, inside = trackers[0]
+assert inside == stance() == "default"
+assert "compiled functions stayed compiled" in str(tracker.diagnose(bad).blind_spots)
+""",
+    )
+
+
 def test_dynamo_that_comes_inside_of_the_trace_is_noticed_and_never_imported_by_us(python: Run) -> None:
     _run(
         python,
