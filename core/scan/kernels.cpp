@@ -74,7 +74,17 @@ constexpr Kernels kPortable = {
 // Relaxed is enough: both values point to constants, and either of them is right.
 constinit std::atomic<const Kernels*> current{&kPortable};
 
+bool is_intel() noexcept {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();  // this may run before the runtime's own constructors
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return false;
+#endif
+}
+
 const Kernels* best_kernels() noexcept {
+  if (const Kernels* best = is_intel() ? avx512_intel_kernels() : nullptr) return best;
   if (const Kernels* best = avx512_vbmi2_kernels()) return best;
   if (const Kernels* best = avx512_kernels()) return best;
   if (const Kernels* best = avx2_kernels()) return best;
