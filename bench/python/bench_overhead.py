@@ -36,7 +36,7 @@ def overheads(args, results: Results) -> None:
         for name, tool in chosen.items():
             bodies[name] = body(workload if tool.hook else shared, tool)
         times = interleave(bodies, args.rounds, seldom=frozenset(chosen) - {OURS, FLOOR})
-        per, unit = (workload.ops, "us") if workload.ops else (workload.passes, "ms")
+        per, unit = (workload.passes * workload.ops, "us") if workload.ops else (workload.passes, "ms")
         results.add(rows_of(workload.case, workload.size, times, per=per, unit=unit))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, ParamSpec, Self
 
 import torch
 
@@ -20,9 +21,9 @@ from sherlorch._trap import ExactLines, OnCulprit, Trap, act_late, check_on_culp
 from sherlorch._watch import Watched, name_all, name_gradients, name_tensors
 from sherlorch._wrapped import tensors_inside
 
+P = ParamSpec("P")
 CompileMode = Literal["eager", "trace_opaque"]
 _NONE = Suppressions()
-_USUAL = (True, None, True, True, "eager", "record", 1.0, False, ())  # the defaults of ProvenanceTracker()
 _watching = threading.Lock()  # of the watched models of all trackers
 
 _native.set_eager_prepare(_eager.prepare)
@@ -115,20 +116,6 @@ class ProvenanceTracker:
         keep_operands: bool = False,
         ignore: Iterable[str] = (),
     ) -> None:
-        options = (
-            capture_stack,
-            check_dtypes,
-            fast_shape_ops,
-            module_paths,
-            compile,
-            on_culprit,
-            sample,
-            keep_operands,
-            ignore,
-        )
-        if options == _USUAL:
-            self._native = _native.Tracker()
-            return
         dtypes = _dtypes(check_dtypes)
         if compile not in ("eager", "trace_opaque"):
             raise ValueError(f"compile={compile!r} is not known; use 'eager' or 'trace_opaque'")
@@ -173,13 +160,10 @@ class ProvenanceTracker:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            if self._modes and threading.current_thread() is threading.main_thread():
-                *rest, mode = self._modes
-                self._modes = rest
-                mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            ended = self._native.stop()
-            if ended and self._special:
+            if self._special:
                 self._end()
+            else:
+                self._native.stop()
         finally:
             if late:
                 act_late()
@@ -198,6 +182,12 @@ class ProvenanceTracker:
             self._modes = [*self._modes, mode]
 
     def _end(self) -> None:
+        if self._modes and threading.current_thread() is threading.main_thread():
+            *rest, mode = self._modes
+            self._modes = rest
+            mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        if not self._native.stop():
+            return
         if self._trap is not None:
             self._trap.armed = False
             self._native.set_trap(None)
@@ -385,6 +375,21 @@ def _element(tensor: torch.Tensor, index: Sequence[int]) -> tuple[int, ...]:
     return tuple(number % size for number, size in zip(element, shape, strict=True))
 
 
+def _quick_without_arguments(make: Callable[P, ProvenanceTracker]) -> Callable[P, ProvenanceTracker]:
+    """As `make`, and as little Python code as can be where it is called without arguments (see ProvenanceTracker)."""
+
+    @functools.wraps(make)
+    def run(*args: P.args, **kwargs: P.kwargs) -> ProvenanceTracker:
+        if args or kwargs:
+            return make(*args, **kwargs)
+        tracker = ProvenanceTracker.__new__(ProvenanceTracker)
+        tracker._native = _native.Tracker()
+        return tracker
+
+    return run
+
+
+@_quick_without_arguments
 def trace(
     capture_stack: bool = True,
     check_dtypes: torch.dtype | Iterable[torch.dtype] | None = None,
@@ -398,19 +403,6 @@ def trace(
     ignore: Iterable[str] = (),
 ) -> ProvenanceTracker:
     """A new tracker: `with sherlorch.trace() as tracker: ...`. Arguments and errors as for ProvenanceTracker."""
-    options = (
-        capture_stack,
-        check_dtypes,
-        fast_shape_ops,
-        module_paths,
-        compile,
-        on_culprit,
-        sample,
-        keep_operands,
-        ignore,
-    )
-    if options == _USUAL:
-        return ProvenanceTracker()  # a class is called faster without keywords
     return ProvenanceTracker(
         capture_stack,
         check_dtypes,
