@@ -61,9 +61,8 @@ class ProvenanceTracker:
         capture_stack: Give each op its `location`, and culprits their Python stack.
         check_dtypes: Look only at tensors of these dtypes. None: at every floating and complex
             type.
-        fast_shape_ops: Do not scan the outputs of ops that write nothing (views) or are known not
-            to make a non-finite value of finite ones; the diagnoses are the same. False: scan
-            everything.
+        fast_shape_ops: Do not scan the outputs of ops that write nothing (views); the diagnoses are the same. False:
+            scan everything.
         module_paths: Give each op the path of the nn.Module that ran it: by qualified name for a
             watched model, and from the outermost module that ran for others.
         compile: "eager": functions compiled by torch.compile run eagerly inside the trace, so that
