@@ -55,7 +55,7 @@ struct Kernels {
   std::uint64_t (*max8)(const void*, std::size_t count, std::uint8_t mask) noexcept;
   // Largest (bits & 0x7f), or 0x80 if that pattern itself, the NaN of the fnuz formats, is there.
   std::uint64_t (*max8_fnuz)(const void*, std::size_t count) noexcept;
-  // Without the sign bit. Where there is a NaN, that of any NaN.
+  // Without the sign bit.
   std::uint64_t (*max16)(const void*, std::size_t count) noexcept;
   std::uint64_t (*max32)(const void*, std::size_t count) noexcept;
   std::uint64_t (*max64)(const void*, std::size_t count) noexcept;
@@ -87,7 +87,7 @@ const Kernels* avx2_kernels() noexcept;
 const Kernels* avx512_kernels() noexcept;
 // The same, with the compression of bytes (VBMI2) and the count of bits (VPOPCNTDQ) that later machines have.
 const Kernels* avx512_vbmi2_kernels() noexcept;
-// Those again, with maxima that suit Intel's processors, for all that have the instructions.
+// Those again, with the maxima that suit Intel's processors, for all that have the instructions.
 const Kernels* avx512_intel_kernels() noexcept;
 
 // Largest magnitude pattern of `count` parts of this dtype, comparable with Format::nonfinite_from.

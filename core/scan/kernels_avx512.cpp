@@ -44,108 +44,9 @@ SHERLORCH_AVX512 std::uint64_t max64(const void* p, std::size_t n) noexcept {
   return max_loop<std::uint64_t, 32>(p, n, kUnsigned<std::uint64_t>);
 }
 
-// Intel has one port for integer maxima of 64 bytes, half of one for those of 64 bits, and reads two vectors a cycle.
-// So floats are compared as floats there, which two ports do. VRANGE drops the sign and finds the larger one in one go,
-// and passes over NaN; one comparison of two vectors tells that neither holds one. Without exceptions, so that the
-// program's flags stay as they are. Subnormals count as 0 where the program has them flushed
-// (torch.set_flush_denormal).
-struct Floats32 {
-  using Part = std::uint32_t;
-  using Vector = __m512;
-  using Mask = __mmask16;
-  SHERLORCH_AVX512 static Vector load(const unsigned char* p) noexcept { return _mm512_loadu_ps(p); }
-  SHERLORCH_AVX512 static Vector larger(Vector a, Vector b) noexcept {
-    return _mm512_range_round_ps(a, b, kLargerMagnitude, _MM_FROUND_NO_EXC);
-  }
-  SHERLORCH_AVX512 static Mask ordered(Mask mask, Vector a, Vector b) noexcept {
-    return _mm512_mask_cmp_round_ps_mask(mask, a, b, _CMP_ORD_Q, _MM_FROUND_NO_EXC);
-  }
-  static constexpr int kLargerMagnitude = 0b1011;  // of the magnitudes; without sign
-};
-
-struct Floats64 {
-  using Part = std::uint64_t;
-  using Vector = __m512d;
-  using Mask = __mmask8;
-  SHERLORCH_AVX512 static Vector load(const unsigned char* p) noexcept { return _mm512_loadu_pd(p); }
-  SHERLORCH_AVX512 static Vector larger(Vector a, Vector b) noexcept {
-    return _mm512_range_round_pd(a, b, Floats32::kLargerMagnitude, _MM_FROUND_NO_EXC);
-  }
-  SHERLORCH_AVX512 static Mask ordered(Mask mask, Vector a, Vector b) noexcept {
-    return _mm512_mask_cmp_round_pd_mask(mask, a, b, _CMP_ORD_Q, _MM_FROUND_NO_EXC);
-  }
-};
-
-// REQUIRES: size >= 8 * kBytes. Eight chains hide the latency of VRANGE.
-template <typename Floats>
-SHERLORCH_AVX512 std::uint64_t max_of_floats(const unsigned char* p, std::size_t size) noexcept {
-  using Part = typename Floats::Part;
-  using Mask = typename Floats::Mask;
-  typename Floats::Vector chain0 = {}, chain1 = {}, chain2 = {}, chain3 = {}, chain4 = {}, chain5 = {}, chain6 = {},
-                          chain7 = {};
-  constexpr Mask kAll = static_cast<Mask>(~Mask{0});
-  Mask ordered0 = kAll, ordered1 = kAll, ordered2 = kAll, ordered3 = kAll;
-  const unsigned char* const end = p + size;
-  const auto take_one = [&](const unsigned char* from, auto& chain) SHERLORCH_AVX512 __attribute__((always_inline)) {
-    const auto v = Floats::load(from);
-    ordered0 = Floats::ordered(ordered0, v, v);
-    chain = Floats::larger(chain, v);
-  };
-  const auto take_two = [](const unsigned char* from, Mask& ordered, auto& even, auto& odd) SHERLORCH_AVX512
-      __attribute__((always_inline)) {
-        const auto v = Floats::load(from);
-        const auto w = Floats::load(from + kBytes);
-        ordered = Floats::ordered(ordered, v, w);
-        even = Floats::larger(even, v);
-        odd = Floats::larger(odd, w);
-      };
-  const auto left = [&](std::size_t vectors) __attribute__((always_inline)) {
-    return static_cast<std::size_t>(end - p) >= vectors * kBytes;
-  };
-  if (const std::size_t ahead = bytes_to_boundary(p, kBytes); ahead != 0 && ahead % sizeof(Part) == 0) {
-    take_one(p, chain0);
-    p += ahead;
-  }
-  for (; left(8); p += 8 * kBytes) {
-    take_two(p, ordered0, chain0, chain1);
-    take_two(p + 2 * kBytes, ordered1, chain2, chain3);
-    take_two(p + 4 * kBytes, ordered2, chain4, chain5);
-    take_two(p + 6 * kBytes, ordered3, chain6, chain7);
-  }
-  if (left(4)) {
-    take_two(p, ordered0, chain0, chain1);
-    take_two(p + 2 * kBytes, ordered1, chain2, chain3);
-    p += 4 * kBytes;
-  }
-  if (left(2)) {
-    take_two(p, ordered2, chain4, chain5);
-    p += 2 * kBytes;
-  }
-  if (left(1)) take_one(p, chain6);
-  take_one(end - kBytes, chain7);
-  if (static_cast<Mask>(ordered0 & ordered1 & ordered2 & ordered3) != kAll) {
-    return static_cast<Part>(~Part{0}) >> 1;  // a NaN
-  }
-  chain0 = Floats::larger(Floats::larger(chain0, chain1), Floats::larger(chain2, chain3));
-  chain4 = Floats::larger(Floats::larger(chain4, chain5), Floats::larger(chain6, chain7));
-  const auto largest = Floats::larger(chain0, chain4);
-  typename VectorOf<Lane<Part>, kBytes>::type patterns;  // those of magnitudes are ordered as these are
-  std::memcpy(&patterns, &largest, kBytes);
-  return largest_lane<Part, kBytes>(patterns);
-}
-
-SHERLORCH_AVX512 std::uint64_t max16_intel(const void* p, std::size_t n) noexcept {
-  return max_loop<std::uint16_t, kBytes, 8>(p, n, kUnsigned<std::uint16_t>);
-}
-
-SHERLORCH_AVX512 std::uint64_t max32_intel(const void* p, std::size_t n) noexcept {
-  if (n * sizeof(std::uint32_t) < 8 * kBytes) return max32(p, n);
-  return max_of_floats<Floats32>(static_cast<const unsigned char*>(p), n * sizeof(std::uint32_t));
-}
-
+// The whole width: on Intel, 64-bit maxima of 64 bytes run one a cycle, as those of 32 bytes do.
 SHERLORCH_AVX512 std::uint64_t max64_intel(const void* p, std::size_t n) noexcept {
-  if (n * sizeof(std::uint64_t) < 8 * kBytes) return max64(p, n);
-  return max_of_floats<Floats64>(static_cast<const unsigned char*>(p), n * sizeof(std::uint64_t));
+  return max_loop<std::uint64_t, kBytes>(p, n, kUnsigned<std::uint64_t>);
 }
 
 SHERLORCH_AVX512 __mmask8 first_lanes(std::size_t count) noexcept {
@@ -354,8 +255,6 @@ constexpr Kernels kAvx512Vbmi2 = [] {
 
 constexpr Kernels kAvx512Intel = [] {
   Kernels kernels = kAvx512Vbmi2;
-  kernels.max16 = max16_intel;
-  kernels.max32 = max32_intel;
   kernels.max64 = max64_intel;
   return kernels;
 }();

@@ -97,17 +97,8 @@ SHERLORCH_INLINE U largest_lane(const typename VectorOf<Lane<U>, kBytes>::type& 
   }
 }
 
-// How far it is to where no load of so many bytes touches two cache lines any more.
-SHERLORCH_INLINE std::size_t bytes_to_boundary(const unsigned char* p, std::size_t bytes) noexcept {
-  return (bytes - reinterpret_cast<std::uintptr_t>(p) % bytes) % bytes;
-}
-
-// Vectors in a step of the loop. Eight of the narrower ones, which come two a cycle from L1: with four, counting shows.
-// Not eight of the widest: with steps of 512 bytes the scan lost a quarter of its speed from L3 on Zen 4.
-constexpr std::size_t usual_step(std::size_t bytes) noexcept { return bytes <= 32 ? 8 : 4; }
-
 // REQUIRES: size >= kBytes.
-template <typename U, std::size_t kBytes, std::size_t kStep, typename Key>
+template <typename U, std::size_t kBytes, typename Key>
 SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key key) noexcept {
   using Vector = typename VectorOf<Lane<U>, kBytes>::type;
   // Four chains hide the latency of the comparison. Named, because at -O2 GCC 12 keeps an array of them in memory.
@@ -116,7 +107,9 @@ SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key 
   chain1 = chain2 = chain3 = chain0;
   const unsigned char* const end = p + size;
   if (size >= 8 * kBytes) {
-    if (const std::size_t ahead = bytes_to_boundary(p, kBytes); ahead % sizeof(U) == 0) p += ahead;
+    // From a boundary on, no load touches two cache lines. Only if parts do not straddle it.
+    const std::size_t ahead = (kBytes - reinterpret_cast<std::uintptr_t>(p) % kBytes) % kBytes;
+    if (ahead % sizeof(U) == 0) p += ahead;
   }
   Vector v0, v1, v2, v3;
   const auto take_four = [&](const unsigned char* from) __attribute__((always_inline)) {
@@ -129,8 +122,9 @@ SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key 
     raise_to(chain2, v2);
     raise_to(chain3, v3);
   };
-  static_assert(kStep == 4 || kStep == 8);
-  if constexpr (kStep == 8) {
+  // Eight of the narrower vectors, which come two a cycle from L1: with four, counting shows. Not eight of the widest:
+  // with steps of 512 bytes the scan lost a quarter of its speed from L3 on Zen 4.
+  if constexpr (kBytes <= 32) {
     for (; static_cast<std::size_t>(end - p) >= 8 * kBytes; p += 8 * kBytes) {
       take_four(p);
       take_four(p + 4 * kBytes);
@@ -150,13 +144,13 @@ SHERLORCH_INLINE U max_of_vectors(const unsigned char* p, std::size_t size, Key 
 }
 
 // kBytes is the widest vector of the target.
-template <typename U, std::size_t kBytes, std::size_t kStep = usual_step(kBytes), typename Key>
+template <typename U, std::size_t kBytes, typename Key>
 SHERLORCH_INLINE U max_loop(const void* data, std::size_t count, Key key) noexcept {
   const auto* p = static_cast<const unsigned char*>(data);
   const std::size_t size = count * sizeof(U);
-  if (size >= kBytes) return max_of_vectors<U, kBytes, kStep>(p, size, key);
+  if (size >= kBytes) return max_of_vectors<U, kBytes>(p, size, key);
   if constexpr (kBytes > 16) {
-    if (size >= 16) return max_of_vectors<U, 16, usual_step(16)>(p, size, key);
+    if (size >= 16) return max_of_vectors<U, 16>(p, size, key);
   }
   U largest = 0;
   for (std::size_t i = 0; i < count; ++i) {
