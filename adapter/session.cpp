@@ -215,6 +215,11 @@ void Window::reset() {
   intervals_.push_back(interval);
 }
 
+bool Window::started() const {
+  std::lock_guard lock(mutex_);
+  return started_ > 0;
+}
+
 bool Window::active() const {
   std::lock_guard lock(mutex_);
   return recording_locked();

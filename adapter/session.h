@@ -48,7 +48,8 @@ class SHERLORCH_API Window {
   void enable();
   void disable();
   void reset();
-  bool active() const;
+  bool started() const;
+  bool active() const;  // started, and not disabled
   std::uint64_t op_count() const;
   void set_trap(bool armed);
   bool trap_armed_for(OpSeq seq) const;

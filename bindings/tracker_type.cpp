@@ -74,7 +74,9 @@ PyObject* make(PyObject* type, PyObject* const* args, std::size_t flags, PyObjec
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  tracker_of(self).~NativeTracker();
+  NativeTracker& tracker = tracker_of(self);
+  if (tracker.eager() && tracker.window().started()) leave_eager();  // dropped inside of its `with`
+  tracker.~NativeTracker();
   PyObject_Free(self);
   Py_DECREF(type);
 }

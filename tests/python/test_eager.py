@@ -79,6 +79,22 @@ assert frames._stance is own
     )
 
 
+def test_a_tracker_that_is_dropped_inside_of_its_block_takes_its_wish_along(python: Run) -> None:
+    _run(
+        python,
+        "import gc, torch._dynamo",
+        """
+for _ in range(2):
+    tracker = sherlorch.trace()
+    tracker.__enter__(); tracker.__enter__()
+    assert stance() == "force_eager"
+    del tracker
+    gc.collect()
+    assert stance() == "default"
+""",
+    )
+
+
 def test_a_trace_that_begins_inside_of_a_compiled_function_says_what_stays_compiled(python: Run) -> None:
     _run(
         python,
