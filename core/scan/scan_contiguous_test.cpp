@@ -210,21 +210,25 @@ TEST(KernelsTest, EveryInstructionSetGivesTheSameAnswers) {
   }
 }
 
-// One value among many zeros, at each place of buffers that take each way through the loops, from every offset.
+// One value among many zeros, at each place of buffers that take each way through the loops, from every offset; of
+// large ones at some places, the first and the last among them.
 template <typename U>
 void expect_found_everywhere(std::uint64_t (*largest)(const void*, std::size_t) noexcept,
                              std::initializer_list<U> patterns) {
-  constexpr U kSign = static_cast<U>(~(~U{0} >> 1));
-  std::vector<unsigned char> memory(2000);
+  constexpr U kSign = static_cast<U>(~(static_cast<U>(~U{0}) >> 1));
+  std::vector<unsigned char> memory(70'000);
   std::size_t shift = 0;
-  for (const std::size_t bytes : {8u, 60u, 64u, 500u, 512u, 516u, 576u, 648u, 760u, 1016u, 1024u, 1100u, 1500u}) {
+  for (const std::size_t bytes : {8u, 60u, 64u, 500u, 512u, 516u, 576u, 648u, 760u, 1016u, 1024u, 1100u, 1500u, 65'528u,
+                                  65'536u, 65'600u, 66'040u, 69'000u}) {
     const std::size_t count = bytes / sizeof(U);
-    for (std::size_t at = 0; at < count; ++at) {
+    const std::size_t step = bytes < 2000 ? 1 : 97;
+    for (std::size_t i = 0; i < count + step - 1; i += step) {
+      const std::size_t at = std::min(i, count - 1);
       shift = (shift + 13) % 64;
       unsigned char* const data = memory.data() + shift;
       for (const U pattern : patterns) {
         std::memcpy(data + at * sizeof(U), &pattern, sizeof(U));
-        ASSERT_EQ(largest(data, count), pattern & ~kSign)
+        ASSERT_EQ(largest(data, count), static_cast<U>(pattern & ~kSign))
             << std::hex << pattern << std::dec << " at " << at << " of " << count << ", offset " << shift;
       }
       std::memset(data + at * sizeof(U), 0, sizeof(U));
@@ -235,6 +239,8 @@ void expect_found_everywhere(std::uint64_t (*largest)(const void*, std::size_t) 
 TEST(KernelsTest, EveryKindOfNumberIsFoundAtEveryPlace) {
   for (const scan::Kernels* kernels : every_instruction_set()) {
     // Quiet and signalling NaN, infinities, the largest, a subnormal, and zero, of both signs.
+    expect_found_everywhere<std::uint16_t>(
+        kernels->max16, {0x7e00, 0xfc01, 0x7c01, 0xffff, 0x7c00, 0xfc00, 0x7bff, 0xfbff, 0x0001, 0x8001, 0x8000, 0});
     expect_found_everywhere<std::uint32_t>(
         kernels->max32, {0x7fc00000, 0xff800001, 0x7f800001, 0xffffffff, 0x7f800000, 0xff800000, 0x7f7fffff, 0xff7fffff,
                          0x00000001, 0x80000001, 0x80000000, 0});
