@@ -78,7 +78,7 @@ class Workload:
     ops: int = 0  # in one pass; times are given an op then, not a pass
 
 
-# A sample takes ten milliseconds or more: in the first passes the caches still hold what another tool has left.
+# A sample takes five milliseconds or more, most ten: in the first passes the caches still hold what another tool left.
 WORKLOADS = [
     Workload("block", 64, lambda: block(64), 60),
     Workload("block", 256, lambda: block(256), 15),
